@@ -1,17 +1,17 @@
 //! Shows the audit log.
 
 use crate::args::Audit;
+use crate::cli_error::CliError;
 use crate::client::Client;
 use crate::output::Output;
 use crate::pages;
 use crate::screen::{cut, text};
-use crate::trouble::Trouble;
 use serde_json::Value;
 
 /// How many characters of a change are shown in the table; `--json` shows all.
 const CHANGE_CHARS: usize = 80;
 
-pub(crate) async fn list(args: &Audit, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn list(args: &Audit, client: &Client, output: Output) -> Result<(), CliError> {
     let mut query: Vec<(&str, &str)> = Vec::new();
     query.extend(args.job.as_deref().map(|job| ("job", job)));
     for (name, values) in [("what", &args.what), ("kind", &args.kind), ("who", &args.who)] {

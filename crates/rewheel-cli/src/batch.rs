@@ -1,10 +1,10 @@
 //! Submits the jobs of a file, in batches.
 
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::output::Output;
 use crate::screen::text;
 use crate::submit;
-use crate::trouble::{Trouble, exit};
 use rewheel_core::Limits;
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(crate) async fn run(
     if_refused: IfRefused,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let given =
         if file == Path::new("-") { "-".to_owned() } else { format!("@{}", file.display()) };
     let text = submit::read("batch", &given)?;
@@ -64,10 +64,10 @@ async fn send(
     client: &Client,
     query: &[(&str, &str)],
     body: String,
-) -> Result<Vec<Box<RawValue>>, Trouble> {
+) -> Result<Vec<Box<RawValue>>, CliError> {
     let answer = client.post_with(&["jobs", "batch"], query, body).await?;
     let results: Results = serde_json::from_str(&answer.text)
-        .map_err(|error| Trouble::new(exit::UNAVAILABLE, error))?;
+        .map_err(|error| CliError::new(exit::UNAVAILABLE, error))?;
     Ok(results.results)
 }
 
@@ -75,9 +75,9 @@ async fn send(
 fn finish(
     done: &[Box<RawValue>],
     total: usize,
-    stopped: Option<Trouble>,
+    stopped: Option<CliError>,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let results: Vec<Value> =
         done.iter().map(|result| serde_json::from_str(result.get()).unwrap_or_default()).collect();
     let stored: Vec<String> = results
@@ -101,13 +101,13 @@ fn finish(
         output.trouble(trouble);
     }
     let message = format!("{} of {total} jobs were rejected", total - stored.len());
-    Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
+    Err(CliError::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
 /// Reads the jobs as written: one JSON array, or one document after the other.
-fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
+fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, CliError> {
     let wrong = |error: serde_json::Error| {
-        Trouble::usage(format!("the batch is not JSON: {error}")).hint(
+        CliError::usage(format!("the batch is not JSON: {error}")).hint(
             r#"write one job per line, such as {"kind":"mail","payload":{}}, or one array of jobs"#,
         )
     };
@@ -118,7 +118,7 @@ fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
         documents.collect::<Result<_, _>>().map_err(wrong)?
     };
     if jobs.is_empty() {
-        return Err(Trouble::usage("the batch has no jobs".to_owned()));
+        return Err(CliError::usage("the batch has no jobs".to_owned()));
     }
     Ok(jobs)
 }

@@ -1,6 +1,6 @@
 //! Benchmarks this machine: rates of submitting, running and firing jobs, and start latency.
 
-mod place;
+mod store_location;
 mod raw;
 #[cfg(feature = "postgres")]
 mod server;
@@ -9,8 +9,8 @@ mod callback;
 mod scale;
 mod report;
 
-use self::place::Place;
 use self::report::{Report, Row};
+use self::store_location::Place;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;

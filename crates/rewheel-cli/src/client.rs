@@ -1,7 +1,7 @@
 //! Sends requests to a Rewheel server.
 
 use crate::args::Credentials;
-use crate::trouble::{Trouble, exit};
+use crate::cli_error::{CliError, exit};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
 use rewheel_core::SecretUrl;
@@ -38,10 +38,10 @@ pub(crate) struct Document {
 }
 
 impl Client {
-    pub(crate) fn new(server: &SecretUrl, credentials: &Credentials) -> Result<Client, Trouble> {
+    pub(crate) fn new(server: &SecretUrl, credentials: &Credentials) -> Result<Client, CliError> {
         let wrong = |why: &str| {
             let message = format!("--server {server}: {why}");
-            Trouble::usage(message).hint("it looks like http://127.0.0.1:7420")
+            CliError::usage(message).hint("it looks like http://127.0.0.1:7420")
         };
         let base = Url::parse(server.expose()).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
@@ -58,7 +58,7 @@ impl Client {
         if let Some(token) = token(credentials)? {
             builder = builder.default_headers(HeaderMap::from_iter([(AUTHORIZATION, token)]));
         }
-        let http = builder.build().map_err(|error| Trouble::new(exit::FAILED, error))?;
+        let http = builder.build().map_err(|error| CliError::new(exit::FAILED, error))?;
         Ok(Client { http, base, shown: server.clone() })
     }
 
@@ -67,7 +67,7 @@ impl Client {
         &self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<Document, Trouble> {
+    ) -> Result<Document, CliError> {
         self.send(Method::GET, self.url_with(path, query), String::new()).await
     }
 
@@ -76,7 +76,7 @@ impl Client {
         &self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<Response, Trouble> {
+    ) -> Result<Response, CliError> {
         let request = self.http.get(self.url_with(path, query)).timeout(WATCH_TIMEOUT);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Sends a POST request.
-    pub(crate) async fn post(&self, path: &[&str], body: String) -> Result<Document, Trouble> {
+    pub(crate) async fn post(&self, path: &[&str], body: String) -> Result<Document, CliError> {
         self.send(Method::POST, self.url(path), body).await
     }
 
@@ -99,17 +99,17 @@ impl Client {
         path: &[&str],
         query: &[(&str, &str)],
         body: String,
-    ) -> Result<Document, Trouble> {
+    ) -> Result<Document, CliError> {
         self.send(Method::POST, self.url_with(path, query), body).await
     }
 
     /// Replaces a document.
-    pub(crate) async fn put(&self, path: &[&str], body: String) -> Result<Document, Trouble> {
+    pub(crate) async fn put(&self, path: &[&str], body: String) -> Result<Document, CliError> {
         self.send(Method::PUT, self.url(path), body).await
     }
 
     /// Sends a DELETE request.
-    pub(crate) async fn delete(&self, path: &[&str]) -> Result<Document, Trouble> {
+    pub(crate) async fn delete(&self, path: &[&str]) -> Result<Document, CliError> {
         self.send(Method::DELETE, self.url(path), String::new()).await
     }
 
@@ -119,7 +119,7 @@ impl Client {
         path: &[&str],
         if_version: Option<u64>,
         body: String,
-    ) -> Result<Document, Trouble> {
+    ) -> Result<Document, CliError> {
         let mut request = self.http.request(Method::PATCH, self.url(path));
         if let Some(version) = if_version {
             request = request.header("if-match", format!("\"{version}\""));
@@ -143,17 +143,17 @@ impl Client {
         url
     }
 
-    async fn send(&self, method: Method, url: Url, body: String) -> Result<Document, Trouble> {
+    async fn send(&self, method: Method, url: Url, body: String) -> Result<Document, CliError> {
         self.answer(self.http.request(method, url), body).await
     }
 
-    async fn answer(&self, request: RequestBuilder, body: String) -> Result<Document, Trouble> {
+    async fn answer(&self, request: RequestBuilder, body: String) -> Result<Document, CliError> {
         let request = request.header("content-type", "application/json").body(body);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         self.read(response).await
     }
 
-    async fn read(&self, response: Response) -> Result<Document, Trouble> {
+    async fn read(&self, response: Response) -> Result<Document, CliError> {
         let status = response.status();
         let text = response.text().await.map_err(|error| self.unreachable(error))?;
         if status.is_success() && text.is_empty() {
@@ -161,18 +161,18 @@ impl Client {
         }
         match serde_json::from_str::<Value>(&text) {
             Ok(value) if status.is_success() => Ok(Document { text, value }),
-            Ok(problem) => Err(Trouble::of_answer(status.as_u16(), text, &problem)),
+            Ok(problem) => Err(CliError::of_answer(status.as_u16(), text, &problem)),
             Err(_) => Err(self.stranger()),
         }
     }
 
-    fn stranger(&self) -> Trouble {
+    fn stranger(&self) -> CliError {
         let message = format!("{} is not a Rewheel server", self.shown);
-        Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
+        CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
     }
 
     /// Returns the error for a broken connection.
-    pub(crate) fn unreachable(&self, error: reqwest::Error) -> Trouble {
+    pub(crate) fn unreachable(&self, error: reqwest::Error) -> CliError {
         let error = anyhow::Error::new(error.without_url());
         let text = format!("{error:#}");
         let hint = if text.contains("invalid HTTP version parsed") {
@@ -186,7 +186,7 @@ impl Client {
             "start one with `rewheel serve`, or name another with --server or REWHEEL_SERVER"
         };
         let error = error.context(format!("cannot connect to the server {}", self.shown));
-        Trouble::new(exit::UNAVAILABLE, error).hint(hint)
+        CliError::new(exit::UNAVAILABLE, error).hint(hint)
     }
 }
 
@@ -194,23 +194,23 @@ impl Client {
 const TOKEN_FILE: &str = "REWHEEL_TOKEN_FILE";
 
 /// Returns the token as a header that is never printed.
-fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, Trouble> {
+fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, CliError> {
     let token = match (&credentials.token, std::env::var_os(TOKEN_FILE)) {
         (Some(token), _) => token.clone(),
         (None, Some(path)) => std::fs::read_to_string(&path).map_err(|error| {
             let path = Path::new(&path).display();
-            Trouble::usage(format!("{TOKEN_FILE}: failed to read {path}: {error}"))
+            CliError::usage(format!("{TOKEN_FILE}: failed to read {path}: {error}"))
         })?,
         (None, None) => return Ok(None),
     };
     let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-        .map_err(|_| Trouble::usage("the token contains an invalid character".to_owned()))?;
+        .map_err(|_| CliError::usage("the token contains an invalid character".to_owned()))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate>, Trouble> {
-    let wrong = |why: String| Trouble::usage(format!("--ca {}: {why}", path.display()));
+fn certificates(path: &Path) -> Result<Vec<Certificate>, CliError> {
+    let wrong = |why: String| CliError::usage(format!("--ca {}: {why}", path.display()));
     let text =
         std::fs::read(path).map_err(|error| wrong(format!("failed to read the file: {error}")))?;
     let found = Certificate::from_pem_bundle(&text).map_err(|error| wrong(error.to_string()))?;

@@ -1,14 +1,14 @@
 //! Checks and shows the config that a server would use.
 
+use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
-use crate::trouble::{Trouble, exit};
-use rewheel_server::config::{Config, InForce};
+use rewheel_server::config::{Config, EffectiveSetting};
 use serde_json::json;
 use std::path::Path;
 
 /// Checks whether a server would start with the config.
-pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
+pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), CliError> {
     local::config(named)?;
     let file = local::config_file(named);
     let document = json!({ "ok": true, "file": file });
@@ -23,13 +23,13 @@ pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble>
 }
 
 /// Shows the settings in force and their origins.
-pub(crate) fn show(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
+pub(crate) fn show(named: Option<&Path>, output: Output) -> Result<(), CliError> {
     let file = local::config_file(named);
     let settings = Config::in_force(file.as_deref(), local::environment())?;
     let document = serde_json::to_string(&json!({ "items": settings }))
-        .map_err(|error| Trouble::new(exit::FAILED, error))?;
+        .map_err(|error| CliError::new(exit::FAILED, error))?;
     output.answer(document, || {
-        let row = |one: &InForce| {
+        let row = |one: &EffectiveSetting| {
             let value = one.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
             vec![one.key.clone(), value, one.origin.clone()]
         };

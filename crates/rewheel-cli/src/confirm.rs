@@ -1,7 +1,7 @@
 //! Asks for confirmation before a command changes or deletes many jobs.
 
+use crate::cli_error::{CliError, exit};
 use crate::output::Output;
-use crate::trouble::{Trouble, exit};
 use std::io::IsTerminal;
 
 /// Whether a change needs the user's confirmation.
@@ -24,7 +24,7 @@ pub(crate) enum Asking {
 
 impl Consent {
     /// Decides whether to ask, given the option `--yes`.
-    pub(crate) fn asking(self, yes: bool) -> Result<Asking, Trouble> {
+    pub(crate) fn asking(self, yes: bool) -> Result<Asking, CliError> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         match self {
             Consent::NotNeeded => Ok(Asking::No),
@@ -34,20 +34,20 @@ impl Consent {
             Consent::Always => {
                 let message =
                     "this cannot be undone, and there is no terminal to ask for confirmation";
-                Err(Trouble::usage(message.to_owned()).hint("add --yes to skip the confirmation"))
+                Err(CliError::usage(message.to_owned()).hint("add --yes to skip the confirmation"))
             }
         }
     }
 }
 
 /// Asks, and fails unless the answer is yes.
-pub(crate) fn ask(question: &str, output: Output) -> Result<(), Trouble> {
+pub(crate) fn ask(question: &str, output: Output) -> Result<(), CliError> {
     match output.ask(question) {
         Ok(true) => Ok(()),
         Ok(false) => {
             let message = "not confirmed: nothing was changed";
-            Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
+            Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
         }
-        Err(error) => Err(Trouble::new(exit::FAILED, error)),
+        Err(error) => Err(CliError::new(exit::FAILED, error)),
     }
 }

@@ -1,13 +1,13 @@
 //! Lists and redrives dead letters.
 
 use crate::args::{DeadList, Redrive};
+use crate::cli_error::CliError;
 use crate::client::Client;
 use crate::jobs::{self, conditions};
 use crate::operations::{self, Order, Verb};
 use crate::output::Output;
-use crate::trouble::Trouble;
 
-pub(crate) async fn list(args: &DeadList, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn list(args: &DeadList, client: &Client, output: Output) -> Result<(), CliError> {
     let query: Vec<_> = conditions(&args.which).chain([("state", "dead")]).collect();
     jobs::list_those(&query, &args.paging, client, output).await
 }
@@ -16,16 +16,16 @@ pub(crate) async fn redrive(
     args: &Redrive,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let filter = jobs::filter(&[], &args.which, args.incident.as_deref());
     if args.all && !filter.is_empty() {
         let message = "--all matches every dead letter: leave out the other filters";
-        return Err(Trouble::usage(message.to_owned()));
+        return Err(CliError::usage(message.to_owned()));
     }
     let has_filter = args.all || !filter.is_empty();
     if args.ids.is_empty() && !has_filter {
         let message = "no dead letters given: name ids, or choose them by filter";
-        return Err(Trouble::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
+        return Err(CliError::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
     }
     if args.ids.is_empty() {
         let order = Order::redrive(&args.care);
@@ -35,7 +35,7 @@ pub(crate) async fn redrive(
     if has_filter || !args.care.canary.is_empty() || args.care.pace.dry_run {
         let message = "ids and filters cannot be combined";
         let hint = "give either ids, or filters with --dry-run and --canary";
-        return Err(Trouble::usage(message.to_owned()).hint(hint));
+        return Err(CliError::usage(message.to_owned()).hint(hint));
     }
     jobs::change_each(Verb::Retry, &args.ids, client, output).await
 }

@@ -1,12 +1,12 @@
 //! Checks a store for problems.
 
 use crate::args::Doctor;
+use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
-use crate::trouble::{Trouble, exit};
 use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
-use rewheel_server::config::Doubt;
+use rewheel_server::config::ConfigWarning;
 use serde::Serialize;
 
 /// Clocks that differ by more than this are reported.
@@ -37,7 +37,7 @@ struct Check {
     message: String,
 }
 
-pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     let mut config = local::config(args.config.as_deref())?;
     if let Some(url) = args.store {
         config.store.url = url.expose().to_owned();
@@ -46,10 +46,10 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;
-    let findings = examine(store.capabilities(), books, clock, &risks, &config.doubts());
+    let findings = examine(store.capabilities(), books, clock, &risks, &config.warnings());
     store.close().await?;
     let text =
-        serde_json::to_string(&findings).map_err(|error| Trouble::new(exit::FAILED, error))?;
+        serde_json::to_string(&findings).map_err(|error| CliError::new(exit::FAILED, error))?;
     output.answer(text, || words(&findings));
     if findings.ok {
         return Ok(());
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     let found: Vec<_> =
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
     let message = format!("the doctor found problems: {}", found.join(", "));
-    Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
+    Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
 /// The store's clock, compared with this machine's.
@@ -70,7 +70,7 @@ struct Clock {
 }
 
 impl Clock {
-    async fn read(store: &dyn Store) -> Result<Clock, Trouble> {
+    async fn read(store: &dyn Store) -> Result<Clock, CliError> {
         let before = wall_ms();
         let theirs = store.now().await?.as_millis();
         let asked_ms = wall_ms() - before;
@@ -107,7 +107,7 @@ fn examine(
     books: Books,
     clock: Clock,
     risks: &[Risk],
-    doubts: &[Doubt],
+    warnings: &[ConfigWarning],
 ) -> Findings {
     let missing = books.missing();
     let mut checks = vec![Check {
@@ -127,13 +127,13 @@ fn examine(
         let message = "acknowledged jobs survive a crash and a power failure".to_owned();
         checks.push(Check { name: "durable", ok: true, message });
     }
-    let unsafe_one = |doubt: &Doubt| Check {
+    let unsafe_one = |doubt: &ConfigWarning| Check {
         name: "settings",
         ok: false,
         message: format!("{}: {}", doubt.key, doubt.why),
     };
-    checks.extend(doubts.iter().map(unsafe_one));
-    if doubts.is_empty() {
+    checks.extend(warnings.iter().map(unsafe_one));
+    if warnings.is_empty() {
         let message = "no unsafe settings".to_owned();
         checks.push(Check { name: "settings", ok: true, message });
     }
@@ -162,7 +162,7 @@ fn words(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Capabilities, Clock, Doubt, Risk, examine};
+    use super::{Books, Capabilities, Clock, ConfigWarning, Risk, examine};
     use rewheel_core::store::Wakes;
 
     const SQLITE: Capabilities = Capabilities {
@@ -215,8 +215,9 @@ mod tests {
 
     #[test]
     fn an_unsafe_setting_is_found() {
-        let doubt = Doubt { key: "engine.lease_ttl".to_owned(), why: "too short".to_owned() };
-        let found = examine(SQLITE, GOOD, CLOCK, &[], &[doubt]);
+        let warning =
+            ConfigWarning { key: "engine.lease_ttl".to_owned(), why: "too short".to_owned() };
+        let found = examine(SQLITE, GOOD, CLOCK, &[], &[warning]);
         let last = found.checks.last().unwrap();
         assert_eq!((found.ok, last.message.as_str()), (false, "engine.lease_ttl: too short"));
     }

@@ -1,10 +1,10 @@
 //! Prints job state changes as the server reports them.
 
 use crate::args::Events;
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::output::Output;
 use crate::screen::{inline, text};
-use crate::trouble::{Trouble, exit};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Without `--follow` the command ends after this long, even if events keep coming.
 const MOMENT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(args: &Events, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: &Events, client: &Client, output: Output) -> Result<(), CliError> {
     if args.follow {
         return read(args, client, output).await;
     }
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &Events, client: &Client, output: Output) -> Resul
     }
 }
 
-async fn read(args: &Events, client: &Client, output: Output) -> Result<(), Trouble> {
+async fn read(args: &Events, client: &Client, output: Output) -> Result<(), CliError> {
     if args.limit == Some(0) {
         return Ok(());
     }
@@ -66,7 +66,7 @@ async fn read(args: &Events, client: &Client, output: Output) -> Result<(), Trou
         return Ok(());
     }
     let message = "the server closed the event stream";
-    let trouble = Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message));
+    let trouble = CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message));
     Err(match &stream.last {
         Some(last) => trouble.hint(format!("continue with --after {}", inline(last))),
         None => trouble,

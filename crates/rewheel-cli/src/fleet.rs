@@ -1,18 +1,18 @@
 //! Lists the processes that run jobs, and shows statistics.
 
 use crate::args::Paging;
+use crate::cli_error::CliError;
 use crate::client::Client;
 use crate::output::{Output, table};
 use crate::pages::{self, LIMIT_MAX};
 use crate::screen::text;
-use crate::trouble::Trouble;
 use serde_json::Value;
 
 pub(crate) async fn holders(
     mut paging: Paging,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     paging.limit.get_or_insert_with(|| LIMIT_MAX.to_owned());
     let listed = pages::read(&["holders"], &[], &paging, client).await?;
     let names = ["ID", "NAME", "ROLE", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
@@ -26,7 +26,7 @@ pub(crate) async fn holders(
     Ok(())
 }
 
-pub(crate) async fn stats(client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn stats(client: &Client, output: Output) -> Result<(), CliError> {
     let stats = client.get(&["stats"], &[]).await?;
     output.answer(stats.text, || described(&stats.value));
     Ok(())
@@ -43,8 +43,8 @@ fn described(stats: &Value) -> String {
     }
     rows.push(vec!["holders alive".to_owned(), text(&stats["holders"], "alive")]);
     let number = |name: &str| here[name].as_u64().unwrap_or_default();
-    let used = number("places").saturating_sub(number("places_free"));
-    rows.push(vec!["places used".to_owned(), format!("{used} of {}", number("places"))]);
+    let used = number("concurrency").saturating_sub(number("concurrency_free"));
+    rows.push(vec!["slots used".to_owned(), format!("{used} of {}", number("concurrency"))]);
     rows.push(vec!["waiting here".to_owned(), text(here, "waiting")]);
     let mut parts = vec![table(&[], rows)];
     let list = |name: &str| here[name].as_array().filter(|list| !list.is_empty());

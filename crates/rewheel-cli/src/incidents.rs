@@ -1,12 +1,12 @@
 //! Lists failures grouped by cause, and changes the jobs of a group.
 
 use crate::args::{IncidentsCommand, Paging};
+use crate::cli_error::CliError;
 use crate::client::Client;
 use crate::operations::{self, Order, Verb};
 use crate::output::Output;
 use crate::pages::{self, LIMIT_MAX};
 use crate::screen::{cut, text};
-use crate::trouble::Trouble;
 use serde_json::Value;
 
 /// How many characters of a message are shown.
@@ -17,7 +17,7 @@ pub(crate) async fn run(
     paging: Paging,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let (id, verb, order) = match &command {
         None => return list(paging, client, output).await,
         Some(IncidentsCommand::List { paging }) => {
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     operations::order(&["incidents", id, verb], &order, client, output).await
 }
 
-async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), Trouble> {
+async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), CliError> {
     paging.limit.get_or_insert_with(|| LIMIT_MAX.to_owned());
     let listed = pages::read(&["incidents"], &[], &paging, client).await?;
     let names = ["INCIDENT", "KIND", "CATEGORY", "CODE", "JOBS", "DEAD", "LAST SEEN", "MESSAGE"];

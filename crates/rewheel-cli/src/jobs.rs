@@ -1,12 +1,12 @@
 //! Lists, shows and changes jobs.
 
 use crate::args::{Change, Edit, List, Paging, Which};
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::operations::{self, Order, Verb};
 use crate::output::{Output, table};
 use crate::screen::{cut, inline, text};
-use crate::trouble::{Trouble, exit};
-use crate::{pages, screen, submit, why};
+use crate::{job_explanation, pages, screen, submit};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ const CELL_CHARS_MAX: usize = 40;
 /// How many characters of a failure are shown per attempt: the latest failure is shown in full above.
 const FAILURE_CHARS_MAX: usize = 100;
 
-pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), CliError> {
     let mut query: Vec<_> = args.state.iter().map(|state| ("state", state.as_str())).collect();
     query.extend(args.key.as_deref().map(|key| ("key", key)));
     query.extend(conditions(&args.which));
@@ -30,18 +30,18 @@ pub(crate) async fn list_those(
     paging: &Paging,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let names = ["ID", "KIND", "STATE", "ATTEMPT", "DUE", "KEY", "FAILURE"];
     pages::read(&["jobs"], query, paging, client).await?.print(output, &names, row, "no jobs");
     Ok(())
 }
 
-pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), CliError> {
     let job = client.get(&["jobs", id], &[]).await?;
     let value = job.value;
     let raw = RawJob::of(&job.text);
     output.answer(&job.text, || {
-        let why = inline(&why::sentence(&value));
+        let why = inline(&job_explanation::sentence(&value));
         format!("{why}\n\n{}", described(&value, &raw))
     });
     Ok(())
@@ -83,12 +83,12 @@ pub(crate) async fn change(
     args: &Change,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let filter = filter(&args.state, &args.which, args.incident.as_deref());
     let has_filter = args.all || !filter.is_empty();
     let Change { ids, pace, .. } = args;
     if args.all && !filter.is_empty() {
-        return Err(Trouble::usage(
+        return Err(CliError::usage(
             "--all matches every job: leave out the other filters".to_owned(),
         ));
     }
@@ -100,7 +100,7 @@ pub(crate) async fn change(
             false => {
                 let message = "no jobs given: name ids, or choose jobs by filter".to_owned();
                 return Err(
-                    Trouble::usage(message).hint("--kind, --state, --category, …, or --all")
+                    CliError::usage(message).hint("--kind, --state, --category, …, or --all")
                 );
             }
         };
@@ -109,7 +109,7 @@ pub(crate) async fn change(
     if has_filter || pace.dry_run || pace.rate.is_some() || pace.detach {
         let message = "ids and filters cannot be combined";
         let hint = "give either ids, or filters with --dry-run, --rate and --detach";
-        return Err(Trouble::usage(message.to_owned()).hint(hint));
+        return Err(CliError::usage(message.to_owned()).hint(hint));
     }
     change_each(verb, ids, client, output).await
 }
@@ -137,7 +137,7 @@ pub(crate) async fn change_each(
     ids: &[String],
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let verb = verb.name();
     let mut failures = Vec::new();
     for id in ids {
@@ -157,11 +157,11 @@ pub(crate) async fn change_each(
         return Ok(());
     }
     let message = format!("could not {verb} {} of {} jobs", failures.len(), ids.len());
-    Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
+    Err(CliError::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
 /// Edits a job.
-pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result<(), CliError> {
     let mut fields = Map::new();
     let texts = [("due", &args.due), ("deadline", &args.deadline)];
     for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))

@@ -1,13 +1,13 @@
 //! Lists, shows and changes kinds.
 
 use crate::args::{BreakerCommand, KindsCommand, Paging};
+use crate::cli_error::CliError;
 use crate::client::{Client, Document};
 use crate::confirm::{self, Asking, Consent};
 use crate::output::{Output, table};
 use crate::pages::{self, LIMIT_MAX};
 use crate::screen::{inline, text};
 use crate::submit;
-use crate::trouble::Trouble;
 use serde_json::{Value, json};
 
 /// The job states that are counted for a kind.
@@ -18,7 +18,7 @@ pub(crate) async fn run(
     paging: Paging,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let Some(command) = command else { return list(paging, client, output).await };
     let change = async |kind: &str, parts: &[&str]| {
         let path = [&["kinds", kind][..], parts].concat();
@@ -57,7 +57,7 @@ pub(crate) async fn run(
 }
 
 /// Lists all kinds, unless a page was requested.
-async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), Trouble> {
+async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), CliError> {
     paging.all_pages |= paging.limit.is_none();
     let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
     let listed = pages::read(&["kinds"], &[], &paging, client).await?;
@@ -66,7 +66,7 @@ async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(),
 }
 
 /// Deletes a kind after confirmation.
-async fn delete(kind: &str, yes: bool, client: &Client, output: Output) -> Result<(), Trouble> {
+async fn delete(kind: &str, yes: bool, client: &Client, output: Output) -> Result<(), CliError> {
     if Consent::Always.asking(yes)? == Asking::Yes {
         let known = client.get(&["kinds", kind], &[]).await?.value;
         let jobs: u64 = STATES.iter().filter_map(|state| known["jobs"][state].as_u64()).sum();
@@ -87,7 +87,7 @@ async fn delete(kind: &str, yes: bool, client: &Client, output: Output) -> Resul
 }
 
 /// Returns every kind, however many there are.
-pub(crate) async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
+pub(crate) async fn all(client: &Client) -> Result<Vec<Value>, CliError> {
     let paging = Paging { limit: Some(LIMIT_MAX.to_owned()), all_pages: true, cursor: None };
     Ok(pages::read(&["kinds"], &[], &paging, client).await?.items)
 }
@@ -100,7 +100,7 @@ fn row(kind: &Value) -> Vec<String> {
 }
 
 /// Prints a kind that was changed.
-fn changed(kind: &Document, output: Output) -> Result<(), Trouble> {
+fn changed(kind: &Document, output: Output) -> Result<(), CliError> {
     output.answer(&kind.text, || {
         let kind = &kind.value;
         format!("{} {}, breaker {}", text(kind, "kind"), doing(kind), breaker(kind))

@@ -2,8 +2,8 @@
 
 mod picture;
 
+use crate::cli_error::{CliError, exit};
 use crate::output::Output;
-use crate::trouble::{Trouble, exit};
 use anyhow::{Context, Result};
 use clap::Args;
 use rewheel::duration;
@@ -75,13 +75,13 @@ fn fault(text: &str) -> Result<Fault> {
 }
 
 /// A policy and its results.
-struct Tried {
+struct RouteTest {
     policy: Policy,
     outcome: Outcome,
 }
 
-pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), Trouble> {
-    let wrong = |error| Trouble::new(exit::USAGE, anyhow::Error::from(error));
+pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), CliError> {
+    let wrong = |error| CliError::new(exit::USAGE, anyhow::Error::from(error));
     let mut dependency = Dependency::new(args.capacity, args.latency);
     if let Some(wait) = args.sheds_after {
         dependency = dependency.sheds_after(wait);
@@ -94,25 +94,25 @@ pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), Trouble> {
         .map_err(wrong)?;
     storm.check().map_err(wrong)?;
     if args.timeout.is_zero() {
-        return Err(Trouble::usage("--timeout must be more than nothing".to_owned()));
+        return Err(CliError::usage("--timeout must be more than nothing".to_owned()));
     }
     let policies = if args.policies.is_empty() {
         POLICIES.iter().filter_map(|text| text.parse().ok()).collect()
     } else {
         args.policies.clone()
     };
-    let tried: Vec<Tried> = policies
+    let tried: Vec<RouteTest> = policies
         .into_iter()
         .map(|policy| {
             let outcome = storm.run(|client| policy.pipeline(client, args.timeout));
-            Tried { policy, outcome }
+            RouteTest { policy, outcome }
         })
         .collect();
     output.answer(document(&args, &tried), || picture::draw(&args, &tried));
     Ok(())
 }
 
-fn document(args: &LabArgs, tried: &[Tried]) -> Value {
+fn document(args: &LabArgs, tried: &[RouteTest]) -> Value {
     let text = |duration: Duration| duration::text(duration).to_string();
     let fault = match args.fault {
         Fault::Hangs => "hangs".to_owned(),
@@ -130,7 +130,7 @@ fn document(args: &LabArgs, tried: &[Tried]) -> Value {
     })
 }
 
-fn policy(Tried { policy, outcome }: &Tried, text: impl Fn(Duration) -> String) -> Value {
+fn policy(RouteTest { policy, outcome }: &RouteTest, text: impl Fn(Duration) -> String) -> Value {
     let second = |second: &Second| {
         let Second { offered, succeeded, attempts } = *second;
         json!({"offered": offered, "succeeded": succeeded, "attempts": attempts})

@@ -1,6 +1,6 @@
 //! Reads the config and opens a store directly, without a server.
 
-use crate::trouble::{Trouble, exit};
+use crate::cli_error::{CliError, exit};
 use rewheel_core::SecretUrl;
 use rewheel_core::store::Store;
 use rewheel_server::config::Config;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const CONFIG: &str = "rewheel.toml";
 
 /// Reads the config: the named file, or the one in this folder if it exists.
-pub(crate) fn config(named: Option<&Path>) -> Result<Config, Trouble> {
+pub(crate) fn config(named: Option<&Path>) -> Result<Config, CliError> {
     Ok(Config::load(config_file(named).as_deref(), environment())?)
 }
 
@@ -28,12 +28,12 @@ pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Opens an existing store.
-pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
+pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
     if let Some(path) = file(url.expose())
         && !path.exists()
     {
         let message = format!("no store at {url}");
-        return Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
+        return Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
             .hint("create one with `rewheel migrate --store URL`; is this the right folder?"));
     }
     Ok(rewheel_stores::connect(url.expose()).await?)

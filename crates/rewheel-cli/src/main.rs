@@ -1,7 +1,7 @@
 //! The entry point of the `rewheel` command.
 
 mod args;
-mod trouble;
+mod cli_error;
 mod screen;
 mod output;
 mod client;
@@ -14,7 +14,7 @@ mod serve;
 mod submit;
 mod batch;
 mod jobs;
-mod why;
+mod job_explanation;
 mod kinds;
 mod audit;
 mod events;
@@ -34,10 +34,10 @@ use self::args::{
     Args, Command, ConfigCommand, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand,
 };
 use self::batch::IfRefused;
+use self::cli_error::{CliError, exit};
 use self::client::Client;
 use self::operations::Verb;
 use self::output::Output;
-use self::trouble::{Trouble, exit};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let output = Output::new(args.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output.trouble(&Trouble::new(exit::FAILED, error)),
+        Err(error) => return output.trouble(&CliError::new(exit::FAILED, error)),
     };
     let done = runtime.block_on(run(args, output));
     // After an interrupt, do not wait for blocking tasks.
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args, output: Output) -> Result<(), Trouble> {
+async fn run(args: Args, output: Output) -> Result<(), CliError> {
     let client = || Client::new(&args.server, &args.credentials);
     match args.command {
         Command::Serve(serve) => serve::run(serve, output).await,
@@ -98,8 +98,8 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         Command::Doctor(doctor) => doctor::run(doctor, output).await,
         Command::Lab(args) => lab::run(*args, output),
         Command::Bench(args) => {
-            let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);
-            let report = bench::run(&args).await.map_err(Trouble::of_bench)?;
+            let failed = |error: anyhow::Error| CliError::new(exit::FAILED, error);
+            let report = bench::run(&args).await.map_err(CliError::of_bench)?;
             let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
             output.answer(document, || report.to_string());
             report.failure().map_or(Ok(()), |why| Err(failed(anyhow::anyhow!(why))))
@@ -116,7 +116,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
     }
 }
 
-async fn run_jobs(command: JobsCommand, client: &Client, output: Output) -> Result<(), Trouble> {
+async fn run_jobs(command: JobsCommand, client: &Client, output: Output) -> Result<(), CliError> {
     match command {
         JobsCommand::List(list) => jobs::list(&list, client, output).await,
         JobsCommand::Show { id } => jobs::show(&id, client, output).await,
@@ -132,7 +132,7 @@ async fn run_operations(
     command: OperationsCommand,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     match command {
         OperationsCommand::List(paging) => operations::list(&paging, client, output).await,
         OperationsCommand::Show { id } => operations::show(&id, client, output).await,

@@ -1,12 +1,12 @@
 //! Creates or updates the tables of a store.
 
+use crate::cli_error::CliError;
 use crate::output::Output;
-use crate::trouble::Trouble;
 use rewheel_core::SecretUrl;
 use serde_json::json;
 
 /// Opens the store, which creates or updates its tables.
-pub(crate) async fn run(url: &SecretUrl, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn run(url: &SecretUrl, output: Output) -> Result<(), CliError> {
     let store = rewheel_stores::connect(url.expose()).await?;
     let name = store.capabilities().name;
     store.close().await?;

@@ -1,36 +1,37 @@
 //! Sends test notifications.
 
+use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
 use crate::serve;
-use crate::trouble::{Trouble, exit};
 use rewheel::duration;
-use rewheel_server::notify::{self, Tried};
+use rewheel_server::notify::{self, RouteTest};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Sends a test notice through every route of the config.
-pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), CliError> {
     let config = local::config(config)?.notify;
     if config.route.is_empty() {
-        return Err(Trouble::usage(
+        return Err(CliError::usage(
             "the config has no [[notify.route]]: no notifications are sent".to_owned(),
         )
         .hint("see docs/notifications.md for an example; --config names another file"));
     }
     // Show the log, so that the test of a route to the log is visible.
     serve::log(None);
-    let tried = notify::try_out(&config).await.map_err(|error| Trouble::new(exit::USAGE, error))?;
+    let tried =
+        notify::try_out(&config).await.map_err(|error| CliError::new(exit::USAGE, error))?;
     output.answer(document(&tried), || words(&tried));
     let failed = tried.iter().filter(|tried| tried.error.is_some()).count();
     if failed == 0 {
         return Ok(());
     }
     let message = format!("the test failed for {failed} of {} routes", tried.len());
-    Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
+    Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
-fn document(tried: &[Tried]) -> Value {
+fn document(tried: &[RouteTest]) -> Value {
     let routes: Vec<Value> = tried
         .iter()
         .enumerate()
@@ -44,10 +45,10 @@ fn document(tried: &[Tried]) -> Value {
             })
         })
         .collect();
-    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "routes": routes })
+    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "failure_rules": routes })
 }
 
-fn words(tried: &[Tried]) -> String {
+fn words(tried: &[RouteTest]) -> String {
     let rows = tried.iter().enumerate().map(|(index, tried)| {
         let told = tried.error.clone().unwrap_or_else(|| "sent".to_owned());
         let verdict = if tried.error.is_none() { "ok" } else { "FAILED" };
@@ -56,7 +57,7 @@ fn words(tried: &[Tried]) -> String {
     table(&["ROUTE", "TO", "RESULT", "TOOK", "WHAT HAPPENED"], rows)
 }
 
-fn took(tried: &Tried) -> String {
+fn took(tried: &RouteTest) -> String {
     let millis = u64::try_from(tried.took.as_millis()).unwrap_or(u64::MAX);
     duration::text(rewheel::millis(millis)).to_string()
 }

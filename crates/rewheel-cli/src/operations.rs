@@ -1,12 +1,12 @@
 //! Starts bulk operations and follows their progress.
 
 use crate::args::{Care, Pace, Paging};
+use crate::cli_error::{CliError, exit};
 use crate::client::{Client, Document};
 use crate::confirm::{self, Asking, Consent};
 use crate::output::Output;
 use crate::pages;
 use crate::screen::{inline, text};
-use crate::trouble::{Trouble, exit};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -86,7 +86,12 @@ impl Order {
     }
 
     /// Counts the jobs and asks for confirmation, if necessary.
-    async fn confirm(&self, path: &[&str], client: &Client, output: Output) -> Result<(), Trouble> {
+    async fn confirm(
+        &self,
+        path: &[&str],
+        client: &Client,
+        output: Output,
+    ) -> Result<(), CliError> {
         if self.dry_run || self.verb.consent().asking(self.yes)? == Asking::No {
             return Ok(());
         }
@@ -117,7 +122,7 @@ pub(crate) async fn order(
     order: &Order,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     order.confirm(path, client, output).await?;
     let answer = client.post(path, Value::Object(order.body.clone()).to_string()).await?;
     let value = answer.value;
@@ -135,7 +140,7 @@ pub(crate) async fn order(
         _ = tokio::signal::ctrl_c() => {
             let error = anyhow::anyhow!("operation {id} continues in the background");
             let hint = format!("rewheel operations show {id}, or abort {id}");
-            return Err(Trouble::new(exit::INTERRUPTED, error).hint(hint));
+            return Err(CliError::new(exit::INTERRUPTED, error).hint(hint));
         }
     };
     let value = ended.value;
@@ -144,7 +149,7 @@ pub(crate) async fn order(
 }
 
 /// Polls the progress until the operation is done.
-async fn follow(id: &str, client: &Client) -> Result<Document, Trouble> {
+async fn follow(id: &str, client: &Client) -> Result<Document, CliError> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
     let bar =
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -169,7 +174,7 @@ async fn follow(id: &str, client: &Client) -> Result<Document, Trouble> {
     }
 }
 
-pub(crate) async fn list(args: &Paging, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn list(args: &Paging, client: &Client, output: Output) -> Result<(), CliError> {
     let listed = pages::read(&["operations"], &[], args, client).await?;
     let names = ["ID", "VERB", "STATE", "DONE", "FAILED", "TOTAL", "BY", "CREATED"];
     let fields = ["id", "verb", "state", "done", "failed", "total", "by", "created"];
@@ -182,13 +187,13 @@ pub(crate) async fn list(args: &Paging, client: &Client, output: Output) -> Resu
     Ok(())
 }
 
-pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), CliError> {
     let document = client.get(&["operations", id], &[]).await?;
     output.answer(document.text, || told(&document.value));
     Ok(())
 }
 
-pub(crate) async fn abort(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn abort(id: &str, client: &Client, output: Output) -> Result<(), CliError> {
     let document = client.post(&["operations", id, "abort"], String::new()).await?;
     output.answer(document.text, || told(&document.value));
     Ok(())
@@ -226,7 +231,7 @@ fn told(operation: &Value) -> String {
 }
 
 /// Returns an error for the shell if some jobs failed.
-fn judge(operation: &Value) -> Result<(), Trouble> {
+fn judge(operation: &Value) -> Result<(), CliError> {
     let failed = operation["failed"].as_u64().unwrap_or_default();
     if operation["state"] == "done" && failed == 0 {
         return Ok(());
@@ -235,5 +240,5 @@ fn judge(operation: &Value) -> Result<(), Trouble> {
         Some(_) => "the operation was aborted".to_owned(),
         None => format!("{failed} jobs could not be changed"),
     };
-    Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
+    Err(CliError::new(exit::PARTLY, anyhow::Error::msg(message)))
 }

@@ -1,8 +1,8 @@
 //! Prints all output of the command: escapes control characters and removes passwords from errors.
 
 use crate::args::Args;
+use crate::cli_error::{CliError, exit};
 use crate::screen;
-use crate::trouble::{Trouble, exit};
 use clap::CommandFactory;
 use comfy_table::{Table, presets};
 use rewheel_core::redact_urls;
@@ -57,7 +57,7 @@ impl Output {
     }
 
     /// Prints an error.
-    pub(crate) fn trouble(self, trouble: &Trouble) -> ExitCode {
+    pub(crate) fn trouble(self, trouble: &CliError) -> ExitCode {
         if self.is_json {
             say(&screen::json(&trouble.document()));
         } else {

@@ -1,10 +1,10 @@
 //! Reads lists page by page.
 
 use crate::args::Paging;
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::output::{Output, table};
 use crate::screen::inline;
-use crate::trouble::{Trouble, exit};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ pub(crate) async fn read(
     query: &[(&str, &str)],
     paging: &Paging,
     client: &Client,
-) -> Result<Listed, Trouble> {
+) -> Result<Listed, CliError> {
     if paging.all_pages {
         return read_all(path, query, paging, client).await;
     }
@@ -57,7 +57,7 @@ async fn read_all(
     query: &[(&str, &str)],
     paging: &Paging,
     client: &Client,
-) -> Result<Listed, Trouble> {
+) -> Result<Listed, CliError> {
     // Tokens are always on one page, and their route takes no limit.
     let largest = (path != ["tokens"]).then_some(LIMIT_MAX);
     let limit = paging.limit.as_deref().or(largest);
@@ -70,7 +70,7 @@ async fn read_all(
         let page = client.get(path, &query).await?;
         let mut value = page.value;
         let sent: RawPage = serde_json::from_str(&page.text)
-            .map_err(|error| Trouble::new(exit::UNAVAILABLE, error))?;
+            .map_err(|error| CliError::new(exit::UNAVAILABLE, error))?;
         raw.extend(sent.items);
         if let Value::Array(more) = value["items"].take() {
             items.extend(more);
@@ -83,7 +83,7 @@ async fn read_all(
         if next == cursor {
             let message =
                 "the server returned the same cursor twice; stopped to avoid an endless list";
-            return Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)));
+            return Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)));
         }
         cursor = next;
     }

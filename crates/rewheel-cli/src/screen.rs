@@ -8,15 +8,15 @@ use serde_json::Value;
 
 /// Escapes a text to one line.
 pub(crate) fn inline(text: &str) -> String {
-    escape(text, |_, _| Keep::No)
+    escape(text, |_, _| Retain::No)
 }
 
 /// Escapes a text, but keeps its line ends and tabs.
 pub(crate) fn block(text: &str) -> String {
     escape(text, |c, rest| match c {
-        '\n' | '\t' => Keep::Yes,
-        '\r' if rest.starts_with('\n') => Keep::Yes,
-        _ => Keep::No,
+        '\n' | '\t' => Retain::Yes,
+        '\r' if rest.starts_with('\n') => Retain::Yes,
+        _ => Retain::No,
     })
 }
 
@@ -24,19 +24,19 @@ pub(crate) fn block(text: &str) -> String {
 /// that a single carriage return becomes a line end.
 pub(crate) fn json(text: &str) -> String {
     escape(text, |c, rest| match c {
-        '\n' | '\t' => Keep::Yes,
-        '\r' if rest.starts_with('\n') => Keep::Yes,
-        '\r' => Keep::As('\n'),
-        _ => Keep::No,
+        '\n' | '\t' => Retain::Yes,
+        '\r' if rest.starts_with('\n') => Retain::Yes,
+        '\r' => Retain::As('\n'),
+        _ => Retain::No,
     })
 }
 
 /// Escapes styled text, such as a log line. Only colour sequences are kept.
 pub(crate) fn styled(text: &str) -> String {
     escape(text, |c, rest| match c {
-        '\u{1b}' if sets_colour(rest) => Keep::Yes,
-        '\n' => Keep::Yes,
-        _ => Keep::No,
+        '\u{1b}' if sets_colour(rest) => Retain::Yes,
+        '\n' => Retain::Yes,
+        _ => Retain::No,
     })
 }
 
@@ -45,14 +45,14 @@ fn sets_colour(rest: &str) -> bool {
     rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
-enum Keep {
+enum Retain {
     Yes,
     As(char),
     No,
 }
 
 /// Escapes each unsafe character unless `keep` accepts it; `keep` also gets the text after the character.
-fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
+fn escape(text: &str, keep: impl Fn(char, &str) -> Retain) -> String {
     let mut safe = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         if !is_unprintable(c) {
@@ -60,13 +60,13 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
             continue;
         }
         match (keep(c, &text[at + c.len_utf8()..]), c) {
-            (Keep::Yes, _) => safe.push(c),
-            (Keep::As(other), _) => safe.push(other),
-            (Keep::No, '\n') => safe.push_str("\\n"),
-            (Keep::No, '\r') => safe.push_str("\\r"),
-            (Keep::No, '\t') => safe.push_str("\\t"),
+            (Retain::Yes, _) => safe.push(c),
+            (Retain::As(other), _) => safe.push(other),
+            (Retain::No, '\n') => safe.push_str("\\n"),
+            (Retain::No, '\r') => safe.push_str("\\r"),
+            (Retain::No, '\t') => safe.push_str("\\t"),
             // In the form of JSON escapes.
-            (Keep::No, _) => {
+            (Retain::No, _) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     safe.push_str(&format!("\\u{unit:04x}"));
                 }

@@ -1,12 +1,12 @@
 //! Runs a server until it is told to stop.
 
 use crate::args::Serve;
+use crate::cli_error::CliError;
 use crate::files;
 use crate::local;
 use crate::output::{Log, Output};
-use crate::trouble::Trouble;
 use rewheel_server::telemetry::Telemetry;
-use rewheel_server::{Said, Show};
+use rewheel_server::{ServerEvent, Show};
 use std::io::IsTerminal;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -17,7 +17,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,\
                    rewheel_server::notify=info,rewheel_server::tls=info,rewheel_server::telemetry=info,deadpool=error";
 
-pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: Serve, output: Output) -> Result<(), CliError> {
     let mut config = local::config(args.config.as_deref())?;
     if let Some(store) = args.store {
         config.store.url = store.expose().to_owned();
@@ -30,11 +30,13 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let telemetry = Telemetry::start(&config.telemetry)?;
     log(telemetry.layer());
     files::make_room(&mut config.server.limits);
-    let say = move |said: &Said| match said {
-        Said::Ready(address) => output.note(format_args!("listening on {scheme}://{address}")),
-        Said::Showing(what) => output.note(what),
-        Said::Stopping => output.note("shutting down; interrupt again to stop at once"),
-        Said::Stopped(shutdown) => output.note(shutdown),
+    let say = move |said: &ServerEvent| match said {
+        ServerEvent::Ready(address) => {
+            output.note(format_args!("listening on {scheme}://{address}"))
+        }
+        ServerEvent::Showing(what) => output.note(what),
+        ServerEvent::Stopping => output.note("shutting down; interrupt again to stop at once"),
+        ServerEvent::Stopped(shutdown) => output.note(shutdown),
     };
     Ok(rewheel_server::serve(config, show, say).await?)
 }

@@ -1,11 +1,11 @@
 //! Submits a job through a server or directly into a store.
 
 use crate::args::Submit;
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::local;
 use crate::output::Output;
 use crate::screen::text;
-use crate::trouble::{Trouble, exit};
 use rewheel::Random;
 use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
 use rewheel_core::{JobId, KindName, SecretUrl};
@@ -39,7 +39,7 @@ pub(crate) async fn remotely(
     args: &Submit,
     client: &Client,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let answer = client.post(&["jobs"], body(args)?).await?;
     let is_known = answer.value.get("duplicate") == Some(&Value::Bool(true));
     let id = text(&answer.value, "id");
@@ -51,7 +51,7 @@ pub(crate) async fn remotely(
 }
 
 /// Submits directly into a store. A server or engine on it finds the job at its next poll.
-pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), CliError> {
     let config = local::config(None)?;
     let text = body(args)?;
     let url = args.store.clone().unwrap_or_else(|| SecretUrl::new(&config.store.url));
@@ -74,13 +74,13 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
         Some(Inserted::Refused(why)) => return Err(refused("", &jobs[0], &why).into()),
         Some(Inserted::LeftOut) | None => {
             let error = anyhow::Error::msg("the store returned no result for the job");
-            return Err(Trouble::new(exit::FAILED, error));
+            return Err(CliError::new(exit::FAILED, error));
         }
     };
     let document = document(store.as_ref(), known).await?;
     let document = document.map(|document| document.with_duplicate(known != id));
     let text =
-        serde_json::to_string(&document).map_err(|error| Trouble::new(exit::FAILED, error))?;
+        serde_json::to_string(&document).map_err(|error| CliError::new(exit::FAILED, error))?;
     output.answer(text, || known.to_string());
     if known != id {
         output.note("a job with this key already exists: this is its id");
@@ -88,20 +88,20 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
     Ok(store.close().await?)
 }
 
-async fn document(store: &dyn Store, id: JobId) -> Result<Option<JobDocument>, Trouble> {
+async fn document(store: &dyn Store, id: JobId) -> Result<Option<JobDocument>, CliError> {
     let Some(job) = store.get(id).await? else { return Ok(None) };
     let settings = settings(store, &job.lane.kind).await?.unwrap_or_default();
     let document = JobDocument::new(&job, &settings, store.now().await?);
     Ok(Some(document.with_history(&job, &store.attempts(id).await?, &[])))
 }
 
-async fn settings(store: &dyn Store, name: &KindName) -> Result<Option<KindSettings>, Trouble> {
+async fn settings(store: &dyn Store, name: &KindName) -> Result<Option<KindSettings>, CliError> {
     let kinds = store.kinds().await?;
     let kind = kinds.iter().find(|kind| kind.name == *name);
     Ok(kind.and_then(|kind| serde_json::from_str(&kind.settings).ok()))
 }
 
-fn body(args: &Submit) -> Result<String, Trouble> {
+fn body(args: &Submit) -> Result<String, CliError> {
     let body = Body {
         kind: args.kind.as_deref().unwrap_or_default(),
         payload: json("payload", args.payload.as_deref().unwrap_or_default())?,
@@ -116,15 +116,15 @@ fn body(args: &Submit) -> Result<String, Trouble> {
         attempt_timeout: args.attempt_timeout.as_deref(),
         backoff: args.backoff.as_deref(),
     };
-    serde_json::to_string(&body).map_err(|error| Trouble::new(exit::FAILED, error))
+    serde_json::to_string(&body).map_err(|error| CliError::new(exit::FAILED, error))
 }
 
 /// Reads JSON text unchanged: the argument itself, a file, or stdin. `what` names it in errors.
-pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
+pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, CliError> {
     let text =
         if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
-        let trouble = Trouble::usage(format!("the {what} is not JSON: {error}"));
+        let trouble = CliError::usage(format!("the {what} is not JSON: {error}"));
         match what {
             "payload" => {
                 trouble.hint(r#"a JSON string needs quotes: rewheel submit KIND '"text"'"#)
@@ -135,9 +135,9 @@ pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
 }
 
 /// Reads a file given as `@FILE`, or stdin for `-`.
-pub(crate) fn read(what: &str, given: &str) -> Result<String, Trouble> {
+pub(crate) fn read(what: &str, given: &str) -> Result<String, CliError> {
     let unreadable = |place: &str, error: std::io::Error| {
-        Trouble::usage(format!("the {what} cannot be read from {place}: {error}"))
+        CliError::usage(format!("the {what} cannot be read from {place}: {error}"))
     };
     if given == "-" {
         let mut text = String::new();

@@ -1,12 +1,12 @@
 //! Creates, lists and revokes access tokens.
 
 use crate::args::Paging;
+use crate::cli_error::{CliError, exit};
 use crate::client::{Client, Document};
 use crate::local;
 use crate::output::Output;
 use crate::pages::{self, Listed};
 use crate::screen::{inline, text};
-use crate::trouble::{Trouble, exit};
 use clap::{Args, Subcommand};
 use rewheel_core::store::{Store, StoreError};
 use rewheel_core::{Actor, SecretUrl, TokenRevoked};
@@ -75,9 +75,9 @@ impl Create {
 
 pub(crate) async fn run(
     command: TokenCommand,
-    client: impl Fn() -> Result<Client, Trouble>,
+    client: impl Fn() -> Result<Client, CliError>,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     match command {
         TokenCommand::Create(create) => {
             let token = match &create.place.store {
@@ -108,7 +108,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
+async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
     local::open(url).await
 }
 
@@ -117,7 +117,7 @@ fn who() -> Actor {
     Actor::new("cli")
 }
 
-async fn create_in(store: &dyn Store, body: &str) -> Result<Document, Trouble> {
+async fn create_in(store: &dyn Store, body: &str) -> Result<Document, CliError> {
     let (new, text) = make(body)?;
     let put = match store.put_token(&new, &who()).await {
         // The id is already fixed: a repetition creates no second token.
@@ -129,7 +129,7 @@ async fn create_in(store: &dyn Store, body: &str) -> Result<Document, Trouble> {
     document(&TokenDocument::new(&token).reveal(&text))
 }
 
-async fn list_in(store: &dyn Store) -> Result<Listed, Trouble> {
+async fn list_in(store: &dyn Store) -> Result<Listed, CliError> {
     let tokens = store.tokens().await?;
     store.close().await?;
     let items: Vec<TokenDocument> = tokens.iter().map(TokenDocument::new).collect();
@@ -139,11 +139,11 @@ async fn list_in(store: &dyn Store) -> Result<Listed, Trouble> {
     Ok(Listed { text, items, next: None, is_complete: true })
 }
 
-async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, Trouble> {
+async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, CliError> {
     let tokens = store.tokens().await?;
     let not_found = || {
         let message = format!("token `{}` does not exist", named(wanted));
-        Trouble::new(exit::NOT_FOUND, anyhow::Error::msg(message))
+        CliError::new(exit::NOT_FOUND, anyhow::Error::msg(message))
             .hint("`rewheel token list` shows them, each with its name and its id")
     };
     let id = find(&tokens, wanted).ok_or_else(not_found)?.id;
@@ -155,8 +155,8 @@ async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, Trouble>
     }
 }
 
-fn document(token: &TokenDocument) -> Result<Document, Trouble> {
-    let failed = |error| Trouble::new(exit::FAILED, error);
+fn document(token: &TokenDocument) -> Result<Document, CliError> {
+    let failed = |error| CliError::new(exit::FAILED, error);
     let value = serde_json::to_value(token).map_err(failed)?;
     Ok(Document { text: serde_json::to_string(token).map_err(failed)?, value })
 }

@@ -4,9 +4,9 @@ mod look;
 mod view;
 
 use self::look::{Look, Watched};
+use crate::cli_error::{CliError, exit};
 use crate::client::Client;
 use crate::output::Output;
-use crate::trouble::{Trouble, exit};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use rewheel_core::SecretUrl;
 use std::io::IsTerminal;
@@ -20,7 +20,7 @@ pub(crate) async fn run(
     client: &Client,
     server: &SecretUrl,
     output: Output,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     // Take the first snapshot before drawing: an unreachable server is an ordinary error.
     let first = Look::at(client).await?;
     if output.is_json() {
@@ -30,16 +30,16 @@ pub(crate) async fn run(
     if !std::io::stdout().is_terminal() {
         let message = "top needs a terminal".to_owned();
         return Err(
-            Trouble::usage(message).hint("`rewheel stats` prints once, --json for programs")
+            CliError::usage(message).hint("`rewheel stats` prints once, --json for programs")
         );
     }
     if every.is_zero() {
-        return Err(Trouble::usage("--every must be longer than 0s".to_owned()));
+        return Err(CliError::usage("--every must be longer than 0s".to_owned()));
     }
-    let mut terminal = ratatui::try_init().map_err(|error| Trouble::new(exit::FAILED, error))?;
+    let mut terminal = ratatui::try_init().map_err(|error| CliError::new(exit::FAILED, error))?;
     let watched = watch(&mut terminal, every, client, Watched::new(server, first)).await;
     ratatui::restore();
-    watched.map_err(|error| Trouble::new(exit::FAILED, error))
+    watched.map_err(|error| CliError::new(exit::FAILED, error))
 }
 
 async fn watch(

@@ -23,7 +23,7 @@ const NEAR: u64 = CAP * 8 / 10;
 async fn engine(store: &Arc<dyn Store>) -> Result<Engine, Box<dyn std::error::Error>> {
     let settings = TenantSettings { jobs_max: Some(CAP), ..TenantSettings::default() };
     let builder = Engine::builder(Arc::clone(store))
-        .settings(EngineSettings { places: 2, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 2, ..EngineSettings::default() })
         .tenant("acme", settings)
         .raw_handler("work", |_| async {
             tokio::time::sleep(millis(5)).await;

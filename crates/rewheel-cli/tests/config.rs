@@ -40,16 +40,16 @@ fn what_is_in_force_is_shown_with_its_origin() {
         shown.out.lines().map(|line| line.split_whitespace().collect()).collect();
     for row in [
         ["KEY", "VALUE", "FROM"],
-        ["engine.places", "8", "rewheel.toml:2"],
+        ["engine.concurrency", "8", "rewheel.toml:2"],
         ["engine.poll", "\"2s\"", "REWHEEL__ENGINE__POLL"],
-        ["engine.grace", "\"30s\"", "default"],
+        ["engine.overdue_grace", "\"30s\"", "default"],
         ["store.pool_max", "-", "default"],
     ] {
         assert!(rows.contains(&row.to_vec()), "{row:?} is not in\n{}", shown.out);
     }
     let items = show(&["--json"]).json()["items"].clone();
-    let places = items.as_array().unwrap().iter().find(|item| item["key"] == "engine.places");
-    assert_eq!(places.unwrap()["value"], 8);
+    let concurrency = items.as_array().unwrap().iter().find(|item| item["key"] == "engine.concurrency");
+    assert_eq!(concurrency.unwrap()["value"], 8);
 }
 
 #[test]

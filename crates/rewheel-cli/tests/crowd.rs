@@ -25,7 +25,7 @@ const WAIT_MAX: Duration = seconds(60);
 async fn one_beside_many(store: Arc<dyn Store>) -> Tested {
     let (start, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(store)
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .raw_handler("work", move |context| {
             let start = start.clone();
             async move {

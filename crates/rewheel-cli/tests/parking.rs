@@ -43,7 +43,7 @@ async fn engine(
     let charge =
         KindSettings { attempts_max: 100, breaker: Some(breaker), ..KindSettings::default() };
     let settings =
-        EngineSettings { name: name.to_owned(), places: 20, ..EngineSettings::default() };
+        EngineSettings { name: name.to_owned(), concurrency: 20, ..EngineSettings::default() };
     Engine::builder(Arc::clone(store))
         .settings(settings)
         .kind("charge", charge)

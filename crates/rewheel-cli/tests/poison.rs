@@ -14,8 +14,8 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
 use rewheel::millis;
-use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
-use rewheel_core::{Actor, Job, Keep, KindName, State as JobState};
+use rewheel_core::store::{Change, ChangeVerb, Filter, PageRequest, Store};
+use rewheel_core::{Actor, Job, KindName, Retain, State as JobState};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
@@ -205,8 +205,8 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let taken: u32 = jobs.iter().map(|job| job.takeovers).sum();
     let least = if beside == Beside::Waits { THOUSAND } else { 1 };
     assert!(taken as usize >= least, "only {taken} takeovers: they were not beside it");
-    let now: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, What::Retry)).collect();
-    store.change(&now, &Actor::new("test"), Keep::default()).await.unwrap();
+    let now: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, ChangeVerb::Retry)).collect();
+    store.change(&now, &Actor::new("test"), Retain::default()).await.unwrap();
     store.close().await.unwrap();
 
     // A new start also searches for dead letters that were not announced.

@@ -274,5 +274,8 @@ fn a_server_proves_itself_by_its_certificate() {
     std::fs::write(folder.path().join("server.key"), "secret").unwrap();
     let bad = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(bad.code, 2);
-    assert!(bad.err.starts_with("error: server.tls: server.key: contains no private key"), "{bad:?}");
+    assert!(
+        bad.err.starts_with("error: server.tls: server.key: contains no private key"),
+        "{bad:?}"
+    );
 }

@@ -1,8 +1,8 @@
 //! Audit log entries: who changed what.
 
-mod fate;
+mod transition;
 
-pub use self::fate::{AuditNote, Fate};
+pub use self::transition::{AuditNote, Transition};
 
 use crate::id::JobId;
 use crate::limits::Limits;
@@ -73,19 +73,19 @@ pub struct AuditEntry {
     /// The changed kind, or the kind of the changed job.
     pub kind: Option<KindName>,
     /// The changed values before the change.
-    pub before: Facts,
+    pub before: AuditFields,
     /// The changed values after the change.
-    pub after: Facts,
+    pub after: AuditFields,
 }
 
 /// Names and values of what a change affected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts(Vec<(String, Option<String>)>);
+pub struct AuditFields(Vec<(String, Option<String>)>);
 
-impl Facts {
+impl AuditFields {
     /// Adds a value; `None` means not set. Leaves out values that look like secrets: more people read the log than may know them.
     #[must_use]
-    pub fn with(mut self, name: &str, value: Option<impl fmt::Display>) -> Facts {
+    pub fn with(mut self, name: &str, value: Option<impl fmt::Display>) -> AuditFields {
         let value = value.map(|value| {
             let mut text = redact(&value.to_string());
             if let Some((cut, _)) =
@@ -110,8 +110,8 @@ impl Facts {
     }
 }
 
-impl FromIterator<(String, Option<String>)> for Facts {
-    fn from_iter<T: IntoIterator<Item = (String, Option<String>)>>(facts: T) -> Facts {
-        Facts(facts.into_iter().collect())
+impl FromIterator<(String, Option<String>)> for AuditFields {
+    fn from_iter<T: IntoIterator<Item = (String, Option<String>)>>(facts: T) -> AuditFields {
+        AuditFields(facts.into_iter().collect())
     }
 }

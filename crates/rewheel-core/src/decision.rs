@@ -1,9 +1,9 @@
 //! Decides what happens to a job after an attempt.
 
 use crate::failure::Failure;
+use crate::failure_rules::Sticky;
 use crate::job::Wanted;
 use crate::limits::Limits;
-use crate::route::Sticky;
 use crate::state::State;
 use rewheel::{Backoff, Category, Random, Retry, Series, Step, Verdict, duration};
 use std::time::Duration;
@@ -44,14 +44,14 @@ pub enum Decision {
         /// Whether the job stays with its holder while it waits.
         sticky: bool,
         /// The reason for the delay.
-        because: Because,
+        because: DueReason,
     },
     /// The job runs again after a delay; the attempt does not count.
     Snooze {
         /// Delay before the next attempt.
         after: Duration,
         /// The reason for the delay.
-        because: Because,
+        because: DueReason,
     },
     /// The job is given up and becomes a dead letter, for an operator to handle.
     Dead {
@@ -115,7 +115,7 @@ impl Decision {
     }
 
     /// Returns the delay before the next attempt, and its reason.
-    pub const fn wait(&self) -> Option<(Duration, Because)> {
+    pub const fn wait(&self) -> Option<(Duration, DueReason)> {
         match self {
             Decision::Retry { after, because, .. } => Some((*after, *because)),
             Decision::Snooze { after, because } => Some((*after, *because)),
@@ -142,7 +142,7 @@ impl Decision {
 
 /// Why a job is due at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Because {
+pub enum DueReason {
     /// The submitter chose the time.
     Submitted,
     /// The backoff chose the time.
@@ -161,36 +161,36 @@ pub enum Because {
     Person,
 }
 
-impl Because {
+impl DueReason {
     /// Every reason.
-    pub const ALL: [Because; 8] = [
-        Because::Submitted,
-        Because::Backoff,
-        Because::RetryAfter,
-        Because::Snooze,
-        Because::Parked,
-        Because::RateLimit,
-        Because::RetryBudget,
-        Because::Person,
+    pub const ALL: [DueReason; 8] = [
+        DueReason::Submitted,
+        DueReason::Backoff,
+        DueReason::RetryAfter,
+        DueReason::Snooze,
+        DueReason::Parked,
+        DueReason::RateLimit,
+        DueReason::RetryBudget,
+        DueReason::Person,
     ];
 
     /// Returns the name used in SQL and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Because::Submitted => "submitted",
-            Because::Backoff => "backoff",
-            Because::RetryAfter => "retry_after",
-            Because::Snooze => "snooze",
-            Because::Parked => "parked",
-            Because::RateLimit => "rate_limit",
-            Because::RetryBudget => "retry_budget",
-            Because::Person => "person",
+            DueReason::Submitted => "submitted",
+            DueReason::Backoff => "backoff",
+            DueReason::RetryAfter => "retry_after",
+            DueReason::Snooze => "snooze",
+            DueReason::Parked => "parked",
+            DueReason::RateLimit => "rate_limit",
+            DueReason::RetryBudget => "retry_budget",
+            DueReason::Person => "person",
         }
     }
 
     /// Finds a reason by its name.
-    pub fn named(name: &str) -> Option<Because> {
-        Because::ALL.into_iter().find(|because| because.as_str() == name)
+    pub fn named(name: &str) -> Option<DueReason> {
+        DueReason::ALL.into_iter().find(|because| because.as_str() == name)
     }
 }
 
@@ -283,7 +283,7 @@ pub fn decide(report: &Report, policy: &Policy, history: &History, random: &Rand
         Report::Pause => Decision::Pause,
         Report::Cancel => Decision::Cancel,
         Report::Snooze(after) if ends_before(*after, history) => deadline_passes(*after, None),
-        Report::Snooze(after) => Decision::Snooze { after: *after, because: Because::Snooze },
+        Report::Snooze(after) => Decision::Snooze { after: *after, because: DueReason::Snooze },
         Report::AttemptFailed { verdict, failure } => {
             after_failure(*verdict, failure, policy, history, random)
         }
@@ -321,8 +321,8 @@ fn after_failure(
             Sticky::No => false,
         },
         because: match verdict {
-            Verdict::RetryAfter(_) => Because::RetryAfter,
-            Verdict::Done | Verdict::Retry | Verdict::Stop => Because::Backoff,
+            Verdict::RetryAfter(_) => DueReason::RetryAfter,
+            Verdict::Done | Verdict::Retry | Verdict::Stop => DueReason::Backoff,
         },
     }
 }

@@ -1,6 +1,6 @@
 //! A job, as submitted and as stored.
 
-use crate::decision::Because;
+use crate::decision::DueReason;
 use crate::failure::Failure;
 use crate::id::{Fence, HolderId, JobId, Version};
 use crate::limits::Limits;
@@ -131,7 +131,7 @@ impl NewJob {
             created,
             deadline: self.deadline.map(|deadline| deadline.resolve(created)),
             due: self.due.resolve(created),
-            because: Because::Submitted,
+            because: DueReason::Submitted,
             status: Status::Scheduled,
             fence: Fence::new(0),
             version: Version::new(1),
@@ -191,7 +191,7 @@ pub struct Job {
     /// Earliest time of the next attempt; of an ended job, of its last one.
     pub due: Timestamp,
     /// Why the job is due at this time.
-    pub because: Because,
+    pub because: DueReason,
     /// State, with the data of that state.
     pub status: Status,
     /// Increases with every lease write.
@@ -318,15 +318,15 @@ impl Wanted {
 
 /// Retention of an ended job and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct Retain {
     /// Retention of the job. Zero: the job is not kept.
     pub job: Duration,
     /// Retention of its key: how long submitting it again has no effect.
     pub key: Duration,
 }
 
-impl Default for Keep {
-    fn default() -> Keep {
-        Keep { job: Limits::KEEP_DEFAULT, key: Limits::KEEP_DEFAULT }
+impl Default for Retain {
+    fn default() -> Retain {
+        Retain { job: Limits::KEEP_DEFAULT, key: Limits::KEEP_DEFAULT }
     }
 }

@@ -1,6 +1,6 @@
 //! A kind of job, with the settings and state that all nodes share.
 
-use crate::audit::Facts;
+use crate::audit::AuditFields;
 use crate::id::{HolderId, Version};
 use crate::name::KindName;
 use crate::redact::without_proofs;
@@ -50,14 +50,14 @@ impl NewKind {
     }
 
     /// Returns the settings for the audit log.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> AuditFields {
         settings(&self.settings, self.takeovers_max)
     }
 }
 
 impl Kind {
     /// Returns the settings for the audit log.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> AuditFields {
         settings(&self.settings, self.takeovers_max)
     }
 
@@ -75,9 +75,9 @@ impl Kind {
     }
 
     /// Returns the runtime state for the audit log.
-    pub fn doings(&self) -> Facts {
+    pub fn doings(&self) -> AuditFields {
         let parked = self.parked.as_ref();
-        Facts::default()
+        AuditFields::default()
             .with("paused", Some(self.paused))
             .with("parked", parked.map(|parked| parked.since.as_millis()))
             .with("reason", parked.map(|parked| parked.reason.as_str()))
@@ -87,9 +87,11 @@ impl Kind {
     }
 }
 
-fn settings(settings: &str, takeovers_max: u32) -> Facts {
+fn settings(settings: &str, takeovers_max: u32) -> AuditFields {
     let settings = without_proofs(settings);
-    Facts::default().with("settings", Some(settings)).with("takeovers_max", Some(takeovers_max))
+    AuditFields::default()
+        .with("settings", Some(settings))
+        .with("takeovers_max", Some(takeovers_max))
 }
 
 /// Why a kind is parked, and which holder may probe.
@@ -284,14 +286,14 @@ pub struct KindEdit {
     /// The kind.
     pub name: KindName,
     /// The change.
-    pub what: KindEditWhat,
+    pub what: KindEditVerb,
     /// Apply only if the kind exists and still has this version.
     pub if_version: Option<Version>,
 }
 
 /// A user's change of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KindEditWhat {
+pub enum KindEditVerb {
     /// Writes the settings; creates the kind if it is new.
     Put {
         /// See [`NewKind::settings`].
@@ -320,13 +322,13 @@ pub enum KindEdited {
 
 impl KindEdit {
     /// Edits a kind at any version.
-    pub const fn new(name: KindName, what: KindEditWhat) -> KindEdit {
+    pub const fn new(name: KindName, what: KindEditVerb) -> KindEdit {
         KindEdit { name, what, if_version: None }
     }
 
     /// Returns the refusal if the current kind does not allow the edit. Pure, and the same for every store.
     pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
-        let is_put = matches!(self.what, KindEditWhat::Put { .. });
+        let is_put = matches!(self.what, KindEditVerb::Put { .. });
         match (before, self.if_version) {
             (None, None) if is_put => None,
             (None, _) => Some(KindEdited::NotFound),

@@ -153,7 +153,7 @@ pub struct Holder {
 ///
 /// ```
 /// use rewheel::Random;
-/// use rewheel_core::{Holder, HolderId, Role, Timestamp, Vigil};
+/// use rewheel_core::{Holder, HolderId, Role, Timestamp, ExpiryWatch};
 /// use std::time::Duration;
 ///
 /// let at = Timestamp::from_millis(0);
@@ -168,14 +168,14 @@ pub struct Holder {
 ///     expired: true,
 ///     died: None,
 /// };
-/// let mut vigil = Vigil::new(Duration::from_secs(15));
+/// let mut expiry_watch = ExpiryWatch::new(Duration::from_secs(15));
 /// for seconds in [0, 5, 10] {
-///     assert!(vigil.renewed(Duration::from_secs(seconds), &[silent.clone()]).is_empty());
+///     assert!(expiry_watch.renewed(Duration::from_secs(seconds), &[silent.clone()]).is_empty());
 /// }
-/// assert_eq!(vigil.renewed(Duration::from_secs(15), &[silent.clone()]), [silent]);
+/// assert_eq!(expiry_watch.renewed(Duration::from_secs(15), &[silent.clone()]), [silent]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Vigil {
+pub struct ExpiryWatch {
     lease_ttl: Duration,
     renewed: Option<Duration>,
     still: HashMap<HolderId, Still>,
@@ -188,10 +188,10 @@ struct Still {
     until: Duration,
 }
 
-impl Vigil {
+impl ExpiryWatch {
     /// Starts without observations; `lease_ttl` is the observer's own lease duration.
-    pub fn new(lease_ttl: Duration) -> Vigil {
-        Vigil { lease_ttl, renewed: None, still: HashMap::new() }
+    pub fn new(lease_ttl: Duration) -> ExpiryWatch {
+        ExpiryWatch { lease_ttl, renewed: None, still: HashMap::new() }
     }
 
     /// Records a successful renewal at `now`, and the holders read with it. Returns the holders that may be expired.
@@ -220,12 +220,12 @@ impl Vigil {
     /// Returns how long after `now` the next holder may have to be expired, if none of those seen last renews until then.
     ///
     /// ```
-    /// use rewheel_core::Vigil;
+    /// use rewheel_core::ExpiryWatch;
     /// use std::time::Duration;
     ///
-    /// let mut vigil = Vigil::new(Duration::from_secs(15));
-    /// vigil.renewed(Duration::ZERO, &[]);
-    /// assert_eq!(vigil.patience(Duration::ZERO), None);
+    /// let mut expiry_watch = ExpiryWatch::new(Duration::from_secs(15));
+    /// expiry_watch.renewed(Duration::ZERO, &[]);
+    /// assert_eq!(expiry_watch.patience(Duration::ZERO), None);
     /// ```
     pub fn patience(&self, now: Duration) -> Option<Duration> {
         self.still.values().map(|still| still.until.saturating_sub(now)).min()
@@ -240,7 +240,7 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
-    use super::{Holder, HolderId, Role, Timestamp, Vigil};
+    use super::{ExpiryWatch, Holder, HolderId, Role, Timestamp};
     use rewheel::Random;
     use std::time::Duration;
 
@@ -262,85 +262,86 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(vigil: &mut Vigil, second: u64, holder: &Holder, buried: bool) {
-        let found = vigil.renewed(Duration::from_secs(second), std::slice::from_ref(holder));
-        assert_eq!(!found.is_empty(), buried, "at second {second}");
+    fn check(expiry_watch: &mut ExpiryWatch, second: u64, holder: &Holder, expired: bool) {
+        let found = expiry_watch.renewed(Duration::from_secs(second), std::slice::from_ref(holder));
+        assert_eq!(!found.is_empty(), expired, "at second {second}");
     }
 
     #[test]
     fn a_counter_that_moves_starts_over() {
-        let mut vigil = Vigil::new(TTL);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
         for second in [0, 5, 10] {
-            check(&mut vigil, second, &silent(1), false);
+            check(&mut expiry_watch, second, &silent(1), false);
         }
         for second in [14, 19, 24] {
-            check(&mut vigil, second, &silent(2), false);
+            check(&mut expiry_watch, second, &silent(2), false);
         }
-        check(&mut vigil, 29, &silent(2), true);
+        check(&mut expiry_watch, 29, &silent(2), true);
     }
 
     #[test]
     fn silence_counts_from_the_first_sight_not_from_the_end_of_the_lease() {
-        let mut vigil = Vigil::new(TTL);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
         let renewed = Holder { expired: false, ..silent(1) };
         for second in [0, 5, 10] {
-            check(&mut vigil, second, &renewed, false);
+            check(&mut expiry_watch, second, &renewed, false);
         }
-        check(&mut vigil, 15, &silent(1), true);
+        check(&mut expiry_watch, 15, &silent(1), true);
     }
 
     #[test]
-    fn patience_ends_when_the_first_may_be_buried() {
-        let mut vigil = Vigil::new(TTL);
-        let patience = |vigil: &Vigil, second| vigil.patience(Duration::from_secs(second));
-        check(&mut vigil, 3, &silent(1), false);
-        assert_eq!(patience(&vigil, 3), Some(TTL));
-        assert_eq!(patience(&vigil, 17), Some(Duration::from_secs(1)));
-        assert_eq!(patience(&vigil, 40), Some(Duration::ZERO));
-        check(&mut vigil, 10, &silent(2), false);
-        assert_eq!(patience(&vigil, 10), Some(TTL));
-        vigil.failed();
-        assert_eq!(patience(&vigil, 10), None);
+    fn patience_ends_when_the_first_may_be_expired() {
+        let mut expiry_watch = ExpiryWatch::new(TTL);
+        let patience =
+            |expiry_watch: &ExpiryWatch, second| expiry_watch.patience(Duration::from_secs(second));
+        check(&mut expiry_watch, 3, &silent(1), false);
+        assert_eq!(patience(&expiry_watch, 3), Some(TTL));
+        assert_eq!(patience(&expiry_watch, 17), Some(Duration::from_secs(1)));
+        assert_eq!(patience(&expiry_watch, 40), Some(Duration::ZERO));
+        check(&mut expiry_watch, 10, &silent(2), false);
+        assert_eq!(patience(&expiry_watch, 10), Some(TTL));
+        expiry_watch.failed();
+        assert_eq!(patience(&expiry_watch, 10), None);
     }
 
     #[test]
     fn a_failed_renewal_starts_over() {
-        let mut vigil = Vigil::new(TTL);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
         for second in [0, 5, 10] {
-            check(&mut vigil, second, &silent(1), false);
+            check(&mut expiry_watch, second, &silent(1), false);
         }
-        vigil.failed();
+        expiry_watch.failed();
         for second in [15, 20, 25] {
-            check(&mut vigil, second, &silent(1), false);
+            check(&mut expiry_watch, second, &silent(1), false);
         }
-        check(&mut vigil, 30, &silent(1), true);
+        check(&mut expiry_watch, 30, &silent(1), true);
     }
 
     #[test]
     fn one_who_was_stopped_itself_starts_over() {
-        let mut vigil = Vigil::new(TTL);
-        check(&mut vigil, 0, &silent(1), false);
-        check(&mut vigil, 3_600, &silent(1), false);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
+        check(&mut expiry_watch, 0, &silent(1), false);
+        check(&mut expiry_watch, 3_600, &silent(1), false);
     }
 
     #[test]
     fn the_longer_lease_of_the_two_counts() {
-        let mut vigil = Vigil::new(TTL);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
         let patient = Holder { lease_ttl: TTL * 2, ..silent(1) };
         for second in [0, 10, 20] {
-            check(&mut vigil, second, &patient, false);
+            check(&mut expiry_watch, second, &patient, false);
         }
-        check(&mut vigil, 30, &patient, true);
+        check(&mut expiry_watch, 30, &patient, true);
     }
 
     #[test]
     fn who_renews_in_time_or_is_dead_is_left_alone() {
-        let mut vigil = Vigil::new(TTL);
+        let mut expiry_watch = ExpiryWatch::new(TTL);
         let alive = Holder { expired: false, ..silent(1) };
         let dead = Holder { died: Some(Timestamp::from_millis(1)), ..silent(1) };
         for second in [0, 10, 20, 30] {
-            check(&mut vigil, second, &alive, false);
-            check(&mut vigil, second, &dead, false);
+            check(&mut expiry_watch, second, &alive, false);
+            check(&mut expiry_watch, second, &dead, false);
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | a kind, a tenant | [`Kind`], [`KindName`], [`Tenant`] |
 //! | who may run it | [`Holder`], [`HolderId`], [`Lease`], [`Fence`] |
 //! | what follows an attempt | [`decide`], [`Decision`], [`Policy`], [`Failure`] |
-//! | rules for failures | [`Router`], [`Rule`], [`Action`] |
+//! | rules for failures | [`FailureRules`], [`FailureRule`], [`Action`] |
 //! | groups of failures | [`Incident`] |
 //! | who changed what, who may | [`AuditEntry`], [`Actor`], [`Token`], [`TokenRole`] |
 //! | limits | [`Limits`] |
@@ -30,7 +30,7 @@ mod state;
 mod failure;
 mod decision;
 mod report;
-mod route;
+mod failure_rules;
 mod shard;
 mod job;
 mod lease;
@@ -45,25 +45,27 @@ mod incident;
 mod token;
 pub mod store;
 
-pub use self::audit::{Actor, AuditEntry, AuditNote, Facts, Fate};
+pub use self::audit::{Actor, AuditEntry, AuditFields, AuditNote, Transition};
 pub use self::budget::{Floor, RetryAsk, RetryPool};
-pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, decide};
+pub use self::decision::{Decision, DueReason, GiveUp, History, Policy, Report, decide};
 pub use self::event::JobEvent;
 pub use self::failure::Failure;
+pub use self::failure_rules::{
+    Action, ActionError, FailureRule, FailureRules, Routed, RuleError, Sticky,
+};
 pub use self::id::{Fence, HolderId, IdError, JobId, Version};
 pub use self::incident::{FailedJob, Incident, Incidents};
-pub use self::job::{Job, Keep, Lane, NewJob, Status, Wanted, When};
+pub use self::job::{Job, Lane, NewJob, Retain, Status, Wanted, When};
 pub use self::kind::{
-    Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, NewKind, Parked,
+    Kind, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, NewKind, Parked,
 };
-pub use self::lease::{Holder, Lease, NewHolder, Role, Vigil, WorkerOwner};
+pub use self::lease::{ExpiryWatch, Holder, Lease, NewHolder, Role, WorkerOwner};
 pub use self::limits::Limits;
 pub use self::mask::{MASKED, masked_secret, masked_url};
 pub use self::name::{Key, KindName, NameError, ShardKey, Tenant, TokenName};
 pub use self::printable::{is_unprintable, printable};
 pub use self::priority::{Priority, PriorityError};
 pub use self::redact::{SecretUrl, redact, redact_setting, redact_urls};
-pub use self::route::{Action, ActionError, Routed, Router, Rule, RuleError, Sticky};
 pub use self::shard::Shard;
 pub use self::state::{Cause, State, UnknownState};
 pub use self::timestamp::Timestamp;

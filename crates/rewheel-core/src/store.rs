@@ -29,7 +29,7 @@ mod kinds_since;
 mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
-pub use self::change::{Change, Changed, Edit, What};
+pub use self::change::{Change, ChangeVerb, Changed, Edit};
 pub use self::claim::{
     Claim, Direct, FleetLimit, LaneHead, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed,
     Visit,
@@ -45,15 +45,15 @@ pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::kinds_since::KindsSince;
 pub use self::reserve::Reserve;
 pub use self::sample::{Sample, SampleStore, SampleTurn};
-pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
+pub use self::settle::{AttemptRecord, AttemptTiming, Outcome, Settled, Settlement};
 pub use self::slots::{FleetSlots, LimitUse};
-pub use self::sweep::{Burial, DeadLetter, Renewed, Sweep, WantedJob, Watched};
+pub use self::sweep::{DeadLetter, HolderExpiry, Renewed, Sweep, WantedJob, Watched};
 
 use crate::audit::{Actor, AuditEntry};
 use crate::budget::RetryAsk;
 use crate::event::JobEvent;
 use crate::id::{HolderId, JobId};
-use crate::job::{Job, Keep, Lane};
+use crate::job::{Job, Lane, Retain};
 use crate::kind::{Kind, KindChange, KindChanged, KindEdit, KindEdited, NewKind};
 use crate::lease::{Holder, Lease, NewHolder};
 use crate::name::KindName;
@@ -64,18 +64,18 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 /// The result of a store method.
-pub type Answer<T> = Result<T, StoreError>;
+pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Stores new jobs.
 #[async_trait]
 pub trait SubmitStore: Send + Sync {
     /// Stores new jobs, and returns once they are durable: one result for each, in order. A job that is refused changes nothing.
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>>;
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>>;
 
     /// Reserves part of a tenant's cap on live jobs, in place of the holder's previous reservation. Returns the reserved number,
     /// see [`Reserve::granted`]. Reservations of dead holders are released. Concurrent requests for one tenant run one after the
     /// other.
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64>;
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64>;
 }
 
 /// Hands out jobs, and receives their results.
@@ -88,12 +88,12 @@ pub trait WorkStore: Send + Sync {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>>;
+    ) -> StoreResult<Vec<LaneHead>>;
 
     /// Leases jobs that are due within the horizon to a live holder, the earliest due first within a lane. Each job goes to only
     /// one holder, with a larger fence. The cost depends on the visited lanes and the returned jobs. A paused or parked kind
     /// returns no jobs; its prober gets one job each time it wins the right to probe.
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>>;
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>>;
 
     /// Claims like [`WorkStore::claim`] with horizon zero, and enforces fleet-wide limits.
     ///
@@ -108,22 +108,27 @@ pub trait WorkStore: Send + Sync {
     ///
     /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count but are not checked: a kind with a limit is claimed
     /// only by this method.
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed>;
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed>;
 
     /// Records that these jobs start now: from here on, a takeover counts against them. Meant only for jobs that were taken over
     /// before. Returns for each whether the holder still has it.
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>>;
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>>;
 
     /// Replaces the payload of a job that the holder has: the next attempt continues from there, on any holder. The key still
     /// refers to the submitted payload. Returns whether the holder still has the job.
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool>;
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8])
+    -> StoreResult<bool>;
 
     /// Writes the results of attempts, each atomically with its record. Returns one result for each, in order. Applies a pause or
     /// cancel requested meanwhile, see [`Decision::state`]. A write is guarded by (job, holder, fence): a dead holder may still
     /// settle jobs that have not been swept yet, but its sticky retries are released.
     ///
     /// [`Decision::state`]: crate::Decision::state
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>>;
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>>;
 
     /// Returns jobs that were not started: the due time stays, no attempt is used. Applies a pause or cancel requested meanwhile.
     /// Returns one result for each, in order.
@@ -131,12 +136,16 @@ pub trait WorkStore: Send + Sync {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>>;
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>>;
 
     /// Gives a running attempt more time before it is overdue. The fence stays the same. Returns when the attempt is overdue now;
     /// `None` if the holder no longer has the job.
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>>;
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>>;
 
     /// Returns the jobs that the holder has, ordered by job, starting after `after`, at most `limit`. Leaves out leases younger
     /// than `older_than`, whose claim may still be in progress. With zero it leaves out none, even if the clock was set back
@@ -147,49 +156,54 @@ pub trait WorkStore: Send + Sync {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>>;
+    ) -> StoreResult<Vec<Lease>>;
 }
 
 /// Registers holders, renews leases and expires dead holders.
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
     /// Registers a holder. Repeating it changes nothing.
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp>;
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp>;
 
     /// Renews a holder's lease, and returns what users requested for its jobs. Writes one row, however many jobs it holds.
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed>;
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed>;
 
     /// Deregisters a holder. Other holders sweep the jobs that it still has. Repeating it changes nothing.
-    async fn leave(&self, holder: HolderId) -> Answer<()>;
+    async fn leave(&self, holder: HolderId) -> StoreResult<()>;
 
     /// Returns every holder that is alive or died recently.
-    async fn holders(&self) -> Answer<Vec<Holder>>;
+    async fn holders(&self) -> StoreResult<Vec<Holder>>;
 
     /// Returns one holder, if it is alive or died recently.
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>>;
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>>;
 
-    /// Expires another holder, if its lease has run out and it has not renewed since `renewals` was read. [`Vigil`](crate::Vigil)
+    /// Expires another holder, if its lease has run out and it has not renewed since `renewals` was read. [`ExpiryWatch`](crate::ExpiryWatch)
     /// decides which holders may be expired.
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial>;
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry>;
 
     /// Frees jobs whose holder is dead or unknown, and jobs that are overdue as far as the sweeper [`Watched`] the clock; at most
     /// `limit`. Due times and attempts stay unchanged. Applies a pause or cancel requested meanwhile. A job with as many counted
     /// takeovers as its kind allows becomes a dead letter.
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>>;
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>>;
 }
 
 /// Stores kinds and their settings.
 #[async_trait]
 pub trait KindStore: Send + Sync {
     /// Writes settings; creates kinds that are new. Does not change whether a kind is paused or parked.
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()>;
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()>;
 
     /// Returns every kind, ordered by name.
-    async fn kinds(&self) -> Answer<Vec<Kind>>;
+    async fn kinds(&self) -> StoreResult<Vec<Kind>>;
 
     /// Returns the kinds that changed since an earlier read, which returned `since`; all of them for zero, and after a kind was
     /// deleted. Misses no change that commits late. The cost depends on the number of changed kinds only.
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince>;
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince>;
 
     /// Pauses, resumes, parks, unparks or probes a kind.
     async fn change_kind(
@@ -197,11 +211,11 @@ pub trait KindStore: Send + Sync {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged>;
+    ) -> StoreResult<KindChanged>;
 
     /// Writes, changes or deletes a kind for a user, with an audit log entry. Compares the version in the same transaction.
     /// Deletes a kind only if it has no job that is scheduled, leased, paused or dead; its retry budget is deleted with it.
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited>;
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited>;
 
     /// Adds what a holder's attempts have earned for retries of these kinds, and grants what it wants as far as the balance
     /// allows: see [`RetryPool::grant`]. Returns the number of granted retries for each kind, in order; each kind may appear
@@ -209,7 +223,7 @@ pub trait KindStore: Send + Sync {
     /// is lost: fewer retries, never more.
     ///
     /// [`RetryPool::grant`]: crate::RetryPool::grant
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>>;
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>>;
 }
 
 /// Stores API tokens.
@@ -217,69 +231,74 @@ pub trait KindStore: Send + Sync {
 pub trait TokenStore: Send + Sync {
     /// Stores a token, with an audit log entry. Deletes tokens that ended long ago, see
     /// [`Limits::ENDED_TOKENS_KEPT`](crate::Limits::ENDED_TOKENS_KEPT).
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut>;
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut>;
 
     /// Returns every token, ordered by name, including ended ones.
-    async fn tokens(&self) -> Answer<Vec<Token>>;
+    async fn tokens(&self) -> StoreResult<Vec<Token>>;
 
     /// Revokes a token, with an audit log entry. It is never valid again.
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked>;
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked>;
 }
 
 /// Changes jobs for users, and does periodic maintenance.
 #[async_trait]
 pub trait OperateStore: Send + Sync {
     /// Changes jobs for a user, with an audit log entry for each job that was changed or has a requested change. Returns one
-    /// result for each, in order. Repeating a change has no effect. [`What::leads_to`] defines the effect of each change in each
+    /// result for each, in order. Repeating a change has no effect. [`ChangeVerb::leads_to`] defines the effect of each change in each
     /// state.
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>>;
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>>;
 
     /// Ends live jobs whose deadline has passed, in any live state, at most `limit`. Leased jobs get `grace` to settle results
     /// that were in time.
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>>;
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>>;
 
     /// Returns dead letters that have not been announced, the oldest first.
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>>;
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>>;
 
     /// Marks these dead letters as announced.
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()>;
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()>;
 
     /// Deletes expired data, at most as much as requested. Zero of everything means that nothing is left to delete.
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned>;
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned>;
 }
 
 /// Reads jobs and statistics, without disturbing the work.
 #[async_trait]
 pub trait ReadStore: Send + Sync {
     /// Returns the store's time.
-    async fn now(&self) -> Answer<Timestamp>;
+    async fn now(&self) -> StoreResult<Timestamp>;
 
     /// Returns one job, with its payload.
-    async fn get(&self, job: JobId) -> Answer<Option<Job>>;
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>>;
 
     /// Returns the existing ones of these jobs, in any state, without payloads, each once, in any order. Uses a few statements
     /// per batch.
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>>;
 
     /// Returns the live ones of these jobs (scheduled, leased or paused), without payloads, each once, in any order. Uses one
     /// statement per batch.
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>>;
 
     /// Returns jobs that match the filter, the newest id first, without payloads. A page may be short and still have a next one.
     /// Its cursor names no job that the filter excludes.
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>>;
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>>;
 
     /// Counts jobs that match the filter, scanning at most `scan_max` of them.
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count>;
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count>;
 
     /// Returns live jobs and dead letters whose latest attempt failed, the newest of each. Reads a bounded number of rows, and
     /// only the columns that describe the failure.
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures>;
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures>;
 
     /// Returns the failed attempts of a job, in the order they were settled: the first
     /// [`Limits::ATTEMPTS_FIRST_KEPT`](crate::Limits::ATTEMPTS_FIRST_KEPT) and the last
     /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT). Stores keep no more than those.
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>>;
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>>;
 
     /// Returns the audit log of one job or of all jobs, the latest entry first, starting before `before`.
     async fn audit(
@@ -287,17 +306,17 @@ pub trait ReadStore: Send + Sync {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>>;
+    ) -> StoreResult<Vec<AuditEntry>>;
 
     /// Counts the jobs of each kind by state, and finds the earliest due time of the scheduled ones.
-    async fn tally(&self) -> Answer<Vec<Tally>>;
+    async fn tally(&self) -> StoreResult<Vec<Tally>>;
 
     /// Returns why jobs under these limits would wait now, one result for each, in order; the same as
     /// [`WorkStore::claim_limited`] returns for lanes that have jobs. Takes no slot and waits for no lock.
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>>;
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>>;
 
     /// Reads the job accounting in one snapshot.
-    async fn books(&self) -> Answer<Books>;
+    async fn books(&self) -> StoreResult<Books>;
 }
 
 /// A job store: all traits above, and its capabilities.
@@ -317,16 +336,16 @@ pub trait Store:
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the risks: settings of the store, its server or its file that weaken its guarantees. An empty list is good.
-    async fn risks(&self) -> Answer<Vec<Risk>>;
+    async fn risks(&self) -> StoreResult<Vec<Risk>>;
 
     /// Returns whether jobs are paused because their rows cannot be read. This is one of the risks, cheap enough to check often.
-    async fn unreadable(&self) -> Answer<Option<Risk>>;
+    async fn unreadable(&self) -> StoreResult<Option<Risk>>;
 
     /// Returns a watch that reports changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 
     /// Finishes pending work and closes files or connections. Later calls return [`StoreError::Closed`].
-    async fn close(&self) -> Answer<()>;
+    async fn close(&self) -> StoreResult<()>;
 }
 
 /// Waits for a change in the store, to act before the next poll.

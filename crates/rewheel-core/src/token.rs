@@ -1,6 +1,6 @@
 //! API tokens and their roles.
 
-use crate::audit::Facts;
+use crate::audit::AuditFields;
 use crate::job::When;
 use crate::name::{Tenant, TokenName};
 use crate::timestamp::Timestamp;
@@ -243,8 +243,8 @@ pub struct Token {
 
 impl Token {
     /// Returns the values for the audit log.
-    pub fn facts(&self) -> Facts {
-        Facts::default()
+    pub fn facts(&self) -> AuditFields {
+        AuditFields::default()
             .with("id", Some(self.id))
             .with("name", Some(&self.name))
             .with("roles", Some(&self.roles))

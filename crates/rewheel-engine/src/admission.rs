@@ -23,7 +23,7 @@ mod remote;
 mod tenant;
 mod ticket;
 
-pub use self::answer::HeldBecause;
+pub use self::answer::HeldReason;
 pub(crate) use self::answer::{Admit, Ask, Held, Suspect};
 pub(crate) use self::health::breaker;
 pub(crate) use self::kind::{FleetRule, KindFact, KindNews};
@@ -152,7 +152,7 @@ impl Admission {
     /// Decides whether a job may run now.
     pub(crate) fn admit(self: &Arc<Admission>, ask: &Ask<'_>, round: &mut Round) -> Admit {
         if round.suspects_wait && ask.suspect != Suspect::No {
-            return Admit::Wait(Held::by(HeldBecause::Concurrency));
+            return Admit::Wait(Held::by(HeldReason::Concurrency));
         }
         let now = self.now();
         let admitted = self.machine().admit(ask, now);
@@ -162,7 +162,7 @@ impl Admission {
             }
             Err(Refused::WaitAlone) => {
                 round.suspects_wait = true;
-                Admit::Wait(Held::by(HeldBecause::Concurrency))
+                Admit::Wait(Held::by(HeldReason::Concurrency))
             }
             Err(Refused::Wait(held)) => Admit::Wait(held),
             Err(Refused::Return(held)) => Admit::Return(held),
@@ -229,7 +229,7 @@ impl Admission {
         let machine = self.machine();
         let me = machine.me();
         let condition = machine.find(kind).map(|kind| kind.condition(me));
-        matches!(condition, None | Some(Condition::Closed(HeldBecause::Parked, _)))
+        matches!(condition, None | Some(Condition::Closed(HeldReason::Parked, _)))
     }
 
     /// Returns the state of a kind's breaker, and the reason; `None` if an operator has decided or the kind has no breaker.

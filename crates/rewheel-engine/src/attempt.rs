@@ -8,8 +8,8 @@ use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Shared, Waiting};
 use crate::{supervise, trace};
 use rewheel::{CancelToken, Category, Verdict, duration};
-use rewheel_core::store::{Ran, Settlement};
-use rewheel_core::{Because, Decision, Failure, History, Job, Keep, Lease, Report};
+use rewheel_core::store::{AttemptTiming, Settlement};
+use rewheel_core::{Decision, DueReason, Failure, History, Job, Lease, Report, Retain};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
-    settlement.ran = Ran { started_ago: took, duration: took };
+    settlement.ran = AttemptTiming { started_ago: took, duration: took };
     unsettled.settles();
     // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
@@ -121,7 +121,7 @@ fn begin(
     match catch_unwind(AssertUnwindSafe(|| call(waiting, kind))) {
         Ok(Ok(target)) => Ok(target),
         Ok(Err((after, failure))) => {
-            Err((Decision::Snooze { after, because: Because::Snooze }, failure))
+            Err((Decision::Snooze { after, because: DueReason::Snooze }, failure))
         }
         Err(panic) => {
             let report = panicked(&*panic);
@@ -160,7 +160,7 @@ pub(crate) fn settlement_of(
         *sticky = false;
     }
     let mut settlement = settlement(shared, job, kind, decision, failure(report));
-    settlement.ran = Ran { started_ago: took, duration: took };
+    settlement.ran = AttemptTiming { started_ago: took, duration: took };
     settlement
 }
 
@@ -178,16 +178,16 @@ fn settlement(
         | Decision::Dead { .. }
         | Decision::Fail { .. }
         | Decision::Pause
-        | Decision::Cancel => shared.settings.keep_ended,
+        | Decision::Cancel => shared.settings.retention_ended,
     };
     let timeout = kind.attempt_timeout(job);
     Settlement {
         lease: Lease { job: job.id, fence: job.fence },
         decision,
-        ran: Ran { started_ago: Duration::ZERO, duration: Duration::ZERO },
+        ran: AttemptTiming { started_ago: Duration::ZERO, duration: Duration::ZERO },
         failure,
-        hold: timeout + shared.settings.grace,
-        keep: Keep { job: keep_job, key: shared.settings.keep_keys },
+        hold: timeout + shared.settings.overdue_grace,
+        keep: Retain { job: keep_job, key: shared.settings.retention_keys },
     }
 }
 
@@ -199,7 +199,7 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
         Ok(answers) => answers == [true],
         Err(error) => {
             tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over before");
-            let keep = shared.keep_ended();
+            let keep = shared.retain_ended();
             let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
             false
         }
@@ -325,7 +325,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
         let (admission, lane) = (&shared.admission, &waiting.job.lane);
         *sticky = *sticky
             && !shared.is_stopping()
-            && !shared.is_doubtful()
+            && !shared.is_lease_expired()
             && !admission.is_down(&lane.kind)
             && admission.fleet_rules(lane).iter().all(FleetRule::is_none);
     }
@@ -346,7 +346,7 @@ fn decide(
         deadline_in,
         failure_ratio: shared.admission.failure_ratio(&job.lane.kind),
     };
-    let routed = kind.settings.routes.route(report, &kind.policy(job));
+    let routed = kind.settings.failure_rules.route(report, &kind.policy(job));
     let mut decision = routed.decide(&history, &shared.random);
     kind.ceilings.clamp_delay(&mut decision, kind.settings.sticky_max);
     if let Some(rule) = routed.rule {

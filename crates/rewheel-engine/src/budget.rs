@@ -7,8 +7,8 @@ use crate::admission::Fact;
 use crate::rate::Rate;
 use crate::settings::SettingError;
 use crate::shared::{Finished, Shared, Waiting};
-use rewheel_core::store::{Ran, Settlement, StoreError};
-use rewheel_core::{Because, Decision, Floor, Job, RetryPool};
+use rewheel_core::store::{AttemptTiming, Settlement, StoreError};
+use rewheel_core::{Decision, DueReason, Floor, Job, RetryPool};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl BudgetSettings {
 
 /// Returns whether an earlier attempt was made since the job was last redriven. A job that an operator runs now is not a retry.
 pub(crate) fn is_retry(job: &Job) -> bool {
-    job.attempt > job.attempts_before && job.because != Because::Person
+    job.attempt > job.attempts_before && job.because != DueReason::Person
 }
 
 impl Shared {
@@ -108,11 +108,11 @@ impl Shared {
         waiting.in_hand = None;
         let settlement = Settlement {
             lease: waiting.lease(),
-            decision: Decision::Snooze { after, because: Because::RetryBudget },
-            ran: Ran::default(),
+            decision: Decision::Snooze { after, because: DueReason::RetryBudget },
+            ran: AttemptTiming::default(),
             failure: None,
             hold: Duration::ZERO,
-            keep: self.keep_ended(),
+            keep: self.retain_ended(),
         };
         // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });
@@ -126,7 +126,7 @@ impl Shared {
         let (kind, chance) = (&waiting.job.lane.kind, self.random.next());
         let Some(wait) = self.admission.put_off(kind, *after, deadline, chance) else { return };
         if wait > *after {
-            (*after, *sticky, *because) = (wait, false, Because::RetryBudget);
+            (*after, *sticky, *because) = (wait, false, DueReason::RetryBudget);
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::claim::Claims;
 use crate::dispatch::Dispatch;
 use crate::engine::{Engine, new_kind};
 use crate::events::Log;
-use crate::gather;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
@@ -19,12 +18,13 @@ use crate::settle::Settles;
 use crate::shards::ShardRouter;
 use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
+use crate::submit_batching;
 use crate::supervise::{self, Work};
 use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{Actor, Keep, KindName, Limits, NameError};
+use rewheel_core::{Actor, KindName, Limits, NameError, Retain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
@@ -247,7 +247,7 @@ impl EngineBuilder {
         }
         let events = Arc::<Log>::default();
         // Their kind is created with the first of them.
-        let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };
+        let keep = Retain { job: self.settings.retention_ended, key: self.settings.retention_keys };
         handlers
             .insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep, &events)));
         let parts = Parts {
@@ -289,7 +289,9 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let essential =
         |name, work| spawn(supervise::essential(Arc::clone(&shared), stop.clone(), name, work));
     let mut loops: Vec<_> = telling.into_iter().map(|work| essential("notify", work)).collect();
-    loops.extend(gather::flushes(&shared, &stop).map(|work| essential("submit", Box::pin(work))));
+    loops.extend(
+        submit_batching::flushes(&shared, &stop).map(|work| essential("submit", Box::pin(work))),
+    );
     let dispatch = Dispatch::new(Arc::clone(&shared), commands, returning);
     loops.extend([
         essential("dispatch", Box::pin(dispatch.run())),

@@ -1,13 +1,13 @@
 //! Enforces the cap on live jobs of a tenant.
 
-mod room;
+mod reserved;
 mod fit;
 
-use self::room::{Room, Taken};
+use self::reserved::{Reserved, Taken};
 use crate::shared::Shared;
 use crate::submit;
 use crate::tenant_settings::TenantBook;
-use rewheel_core::store::{Answer, Insert, Inserted};
+use rewheel_core::store::{Insert, Inserted, StoreResult};
 use rewheel_core::{NewJob, Tenant};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Caps {
     tenants: TenantBook,
     /// Whether any tenant has a cap.
     are_any: bool,
-    rooms: Mutex<HashMap<Tenant, Arc<Room>>>,
+    rooms: Mutex<HashMap<Tenant, Arc<Reserved>>>,
 }
 
 impl Caps {
@@ -40,7 +40,7 @@ impl Caps {
         self.tenants.of(tenant).jobs_max
     }
 
-    fn room(&self, tenant: &Tenant) -> Arc<Room> {
+    fn room(&self, tenant: &Tenant) -> Arc<Reserved> {
         // No code under this lock can panic.
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(room) = rooms.get(tenant) {
@@ -52,14 +52,17 @@ impl Caps {
         Arc::clone(rooms.entry(tenant.clone()).or_default())
     }
 
-    fn all(&self) -> Vec<(Tenant, Arc<Room>)> {
+    fn all(&self) -> Vec<(Tenant, Arc<Reserved>)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.iter().map(|(tenant, room)| (tenant.clone(), Arc::clone(room))).collect()
     }
 }
 
 /// Inserts jobs, within the caps of their tenants.
-pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+pub(crate) async fn insert(
+    shared: &Arc<Shared>,
+    insert: &Insert<'_>,
+) -> StoreResult<Vec<Inserted>> {
     let needs = needs(shared, insert.jobs);
     if needs.is_empty() {
         return submit::insert(shared, insert).await;
@@ -67,7 +70,7 @@ pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<
     let mut taken = BTreeMap::new();
     for (tenant, need) in needs {
         let room = shared.intake.caps.room(tenant);
-        taken.insert(tenant.clone(), room::take(shared, &room, tenant, need).await?);
+        taken.insert(tenant.clone(), reserved::take(shared, &room, tenant, need).await?);
     }
     if taken.values().any(Taken::is_short) {
         return fit::insert(shared, insert, taken).await;
@@ -78,9 +81,9 @@ pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<
 }
 
 /// Releases reservations that were not used for a while: other engines may need them.
-pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
+pub(crate) async fn give_back_unused(shared: &Shared) -> StoreResult<()> {
     for (tenant, room) in shared.intake.caps.all() {
-        room::give_back_unused(shared, &room, &tenant).await?;
+        reserved::give_back_unused(shared, &room, &tenant).await?;
     }
     Ok(())
 }

@@ -158,7 +158,7 @@ fn longest_first_delay(backoff: &Backoff) -> Duration {
 mod tests {
     use super::{Decision, Duration, KindSettings, Limits};
     use rewheel::{Random, millis, seconds};
-    use rewheel_core::{Because, JobId, KindName, NewJob, Timestamp};
+    use rewheel_core::{DueReason, JobId, KindName, NewJob, Timestamp};
 
     fn kind(settings: &str) -> KindSettings {
         serde_json::from_str(settings).unwrap()
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_never_shorter_than_the_floor() {
-        let retry = |after| Decision::Retry { after, sticky: true, because: Because::Backoff };
+        let retry = |after| Decision::Retry { after, sticky: true, because: DueReason::Backoff };
         let mut decision = retry(millis(0));
         kind("{}").ceilings().clamp_delay(&mut decision, seconds(10));
         assert_eq!(decision, retry(millis(10)));
@@ -220,7 +220,7 @@ mod tests {
         let slow = kind(r#"{"backoff":"fixed 1h","delay_floor":"1m"}"#);
         let mut raised = retry(millis(5));
         slow.ceilings().clamp_delay(&mut raised, seconds(10));
-        let because = Because::Backoff;
+        let because = DueReason::Backoff;
         let expected = Decision::Retry { after: seconds(60), sticky: false, because };
         assert_eq!(raised, expected, "it does not wait in the wheel for longer than sticky_max");
         let mut endless = retry(Duration::MAX);

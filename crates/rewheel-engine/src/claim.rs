@@ -1,16 +1,16 @@
 //! The claim loop: claims as many jobs as the engine has capacity for, lane by lane.
 
 pub(crate) mod limited;
-mod turns;
+mod fairness;
 
+use self::fairness::{Candidate, Given, Turns};
 use self::limited::{Asked, Found, Limited};
-use self::turns::{Candidate, Given, Turns};
 use crate::admission::{Fact, Reservation};
 use crate::shared::{Command, Shared, Waiting};
 use crate::supervise;
 use rewheel_core::store::{
-    Answer, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, LimitedClaimed, StoreError, Visit,
-    Watch,
+    Claim, FleetLimit, LaneHead, Leased, LimitedClaim, LimitedClaimed, StoreError, StoreResult,
+    Visit, Watch,
 };
 use rewheel_core::{KindName, Lane, Limits, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +121,7 @@ impl Claims {
     async fn tick(&mut self) -> Duration {
         let poll = self.shared.settings.poll;
         let room = self.room();
-        if room == 0 || self.shared.is_doubtful() {
+        if room == 0 || self.shared.is_lease_expired() {
             return poll;
         }
         match self.begin(room).await {
@@ -136,12 +136,12 @@ impl Claims {
     /// Returns how many more jobs this engine wants: one for each free slot, and as many again so that no slot waits for a round
     /// trip.
     fn room(&self) -> usize {
-        let places = self.shared.settings.places;
+        let slots = self.shared.settings.concurrency;
         let running = self.shared.admission.running();
         let ready = self.shared.signals.ready.load(Ordering::Relaxed);
         let waiting = self.shared.signals.waiting.load(Ordering::Relaxed);
         let wheel_left = (self.shared.settings.wheel_max as usize).saturating_sub(waiting);
-        (2 * places).saturating_sub(running + ready).min(wheel_left).saturating_sub(self.asked)
+        (2 * slots).saturating_sub(running + ready).min(wheel_left).saturating_sub(self.asked)
     }
 
     async fn begin(&mut self, room: usize) -> Result<Duration, StoreError> {
@@ -217,7 +217,7 @@ impl Claims {
             let weight = f64::from(room.weight);
             lanes.push(Candidate { lane, is_closed: !room.is_open, is_foreign, weight });
         }
-        turns::share_weights(&mut lanes);
+        fairness::share_weights(&mut lanes);
         let offers = self.turns.offers(lanes, limit);
         let mut plain = Plan::new(shared.admission.plan());
         let mut limited = Plan::new(shared.admission.plan());
@@ -236,7 +236,7 @@ impl Claims {
                     lane: offer.lane.clone(),
                     limit: grant.jobs,
                     attempt_timeout: kind.settings.attempt_timeout,
-                    grace: shared.settings.grace,
+                    grace: shared.settings.overdue_grace,
                 });
             }
         }
@@ -343,7 +343,7 @@ async fn fetch(
     visits: &[Visit],
     asked: Vec<Asked>,
     limit: usize,
-) -> Answer<Brought> {
+) -> StoreResult<Brought> {
     let holder = shared.holder();
     if asked.is_empty() {
         let claim = Claim { holder, visits, horizon: shared.settings.horizon, limit };

@@ -98,7 +98,7 @@ impl Counts {
 mod tests {
     use super::{Category, Counts, DECISIONS, DecisionCount, Settlement};
     use rewheel::{Random, seconds};
-    use rewheel_core::{Because, Decision, Failure, Fence, JobId, Lease, Timestamp};
+    use rewheel_core::{Decision, DueReason, Failure, Fence, JobId, Lease, Timestamp};
 
     fn settlement(decision: Decision, failure: Option<Failure>) -> Settlement {
         let job = JobId::new(Timestamp::from_millis(1), &Random::seeded(1));
@@ -113,11 +113,11 @@ mod tests {
         for category in Category::ALL.iter().copied().map(Some).chain([None]) {
             let failure = category.map(|category| Failure::new(category, None, ""));
             let given_up = || Failure::new(category.unwrap_or(Category::Unknown), None, "");
-            let because = Because::Backoff;
+            let because = DueReason::Backoff;
             for decision in [
                 Decision::Succeed,
                 Decision::Retry { after: seconds(1), sticky: true, because },
-                Decision::Snooze { after: seconds(1), because: Because::Snooze },
+                Decision::Snooze { after: seconds(1), because: DueReason::Snooze },
                 Decision::Dead { failure: given_up() },
                 Decision::Fail { failure: given_up() },
                 Decision::Pause,

@@ -184,7 +184,7 @@ impl Dispatch {
     /// Gives slots to waiting jobs, in their order. A kind without a slot does not block other kinds.
     fn start_ready(&mut self) {
         self.next_start = None;
-        if self.shared.is_doubtful() || self.shared.is_stopping() {
+        if self.shared.is_lease_expired() || self.shared.is_stopping() {
             return;
         }
         let (mut decided, mut round) = (Vec::new(), Round::default());
@@ -252,7 +252,7 @@ impl Dispatch {
 
     /// Returns jobs that waited so long for a slot that their lease is at risk: they can run elsewhere.
     fn give_back_late(&mut self, now: Moment) {
-        let patience = self.shared.settings.grace / 2;
+        let patience = self.shared.settings.overdue_grace / 2;
         let late: Vec<Turn> = self
             .ready
             .iter()

@@ -11,9 +11,9 @@ use crate::submit::{self, IntoSubmit, Submit, SubmitMany, payload_limit};
 use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
-use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store, StoreError};
+use rewheel_core::store::{Change, Changed, Insert, Inserted, Store, StoreError, StoreResult};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, KindName,
+    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, KindName,
     NewKind, Version,
 };
 use std::fmt;
@@ -76,15 +76,15 @@ pub struct EngineStatus {
     /// Its current holder id.
     pub holder: HolderId,
     /// Whether its lease has expired, so that it starts nothing new.
-    pub doubtful: bool,
+    pub lease_expired: bool,
     /// Whether it is shutting down.
     pub stopping: bool,
     /// The loop whose failure stopped it, see [`Engine::failed`].
     pub failed: Option<&'static str>,
     /// Maximum number of concurrent attempts.
-    pub places: usize,
+    pub concurrency: usize,
     /// Number of free slots.
-    pub places_free: usize,
+    pub concurrency_free: usize,
     /// Number of jobs that wait in it to become due or for a slot.
     pub waiting: usize,
 }
@@ -178,7 +178,7 @@ impl Engine {
     /// # Errors
     /// Passes on what the store says. More than [`Limits::SUBMIT_MAX`](rewheel_core::Limits::SUBMIT_MAX) jobs
     /// are [`StoreError::Rejected`]. After [`Engine::shutdown`] it is [`StoreError::Closed`].
-    pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    pub async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         if self.has_shut_down() {
             return Err(StoreError::Closed);
         }
@@ -220,7 +220,7 @@ impl Engine {
         kind: &KindName,
         settings: &KindSettings,
         by: &Actor,
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         let shared = &self.inner.shared;
         shared.store.put_kinds(&[checked_kind(kind, settings)?], by).await?;
         shared.read_kinds().await?;
@@ -238,9 +238,9 @@ impl Engine {
         settings: &KindSettings,
         if_version: Option<Version>,
         by: &Actor,
-    ) -> Answer<KindEdited> {
+    ) -> StoreResult<KindEdited> {
         let NewKind { name, settings, takeovers_max } = checked_kind(kind, settings)?;
-        let what = KindEditWhat::Put { settings, takeovers_max };
+        let what = KindEditVerb::Put { settings, takeovers_max };
         self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
 
@@ -248,7 +248,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    pub async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         let shared = &self.inner.shared;
         let edited = shared.store.edit_kind(edit, by).await?;
         shared.read_kinds().await?;
@@ -284,7 +284,7 @@ impl Engine {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         let shared = &self.inner.shared;
         let asked = shared.clock.now();
         let changed = shared.store.change_kind(kind, change, by).await?;
@@ -303,25 +303,25 @@ impl Engine {
     /// ```
     /// # use rewheel_engine::{Actor, Report, State};
     /// # use rewheel_engine::Engine;
-    /// use rewheel_engine::store::{Change, Changed, What};
+    /// use rewheel_engine::store::{Change, Changed, ChangeVerb};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
     /// #     .raw_handler("mail", |_| async { Report::Done }).start().await?;
     /// let job = engine.submit_raw("mail", Vec::new()).delay(rewheel::minutes(5)).await?;
-    /// let changed = engine.change(Change::new(job.id, What::Cancel), &Actor::new("ops")).await?;
+    /// let changed = engine.change(Change::new(job.id, ChangeVerb::Cancel), &Actor::new("ops")).await?;
     /// assert!(matches!(changed, Changed::Applied { state: State::Cancelled, .. }));
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn change(&self, change: Change, by: &Actor) -> Answer<Changed> {
+    pub async fn change(&self, change: Change, by: &Actor) -> StoreResult<Changed> {
         let shared = &self.inner.shared;
         let id = change.job;
         // Read only if there are listeners.
         let before =
             if shared.reports.events.is_open() { shared.store.get(id).await? } else { None };
-        let answers = shared.store.change(&[change], by, shared.keep_ended()).await?;
+        let answers = shared.store.change(&[change], by, shared.retain_ended()).await?;
         let changed = answers.first().copied().unwrap_or(Changed::NotFound);
         if let (Some(before), Changed::Applied { state, .. }) = (before, changed) {
             shared.reports.events.tell([(id, &before.lane.kind, Some(before.state()), state)]);
@@ -344,11 +344,11 @@ impl Engine {
         let shared = &self.inner.shared;
         EngineStatus {
             holder: shared.holder(),
-            doubtful: shared.is_doubtful(),
+            lease_expired: shared.is_lease_expired(),
             stopping: shared.is_stopping(),
             failed: shared.loops.failure().map(|failure| failure.name),
-            places: shared.settings.places,
-            places_free: shared.admission.free(),
+            concurrency: shared.settings.concurrency,
+            concurrency_free: shared.admission.free(),
             waiting: shared.signals.waiting_count(),
         }
     }
@@ -466,7 +466,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn checked_kind(name: &KindName, settings: &KindSettings) -> Answer<NewKind> {
+fn checked_kind(name: &KindName, settings: &KindSettings) -> StoreResult<NewKind> {
     settings.check().map_err(|why| StoreError::Rejected(why.into()))?;
     Ok(new_kind(name, settings))
 }

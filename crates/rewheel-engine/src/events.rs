@@ -16,7 +16,7 @@ const SEQ_PER_MILLI: u64 = 1_000;
 
 /// A state change of a job by this engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobHappened {
+pub struct JobStateChange {
     /// Increases from one event to the next, also over restarts.
     pub seq: u64,
     /// The job.
@@ -55,7 +55,7 @@ pub struct JobHappened {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Listener {
+pub struct EventStream {
     log: Arc<Log>,
     /// The last event that was returned.
     after: u64,
@@ -64,7 +64,7 @@ pub struct Listener {
 /// Error: events were dropped before they were returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("events up to {up_to} were missed")]
-pub struct Missed {
+pub struct EventsMissed {
     /// The last dropped event.
     pub up_to: u64,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Kept {
-    events: VecDeque<Arc<JobHappened>>,
+    events: VecDeque<Arc<JobStateChange>>,
     /// The number of the last event that is not kept, or never was.
     gone: u64,
     last: u64,
@@ -106,7 +106,7 @@ impl Log {
             for (job, kind, from, to) in events {
                 kept.last = (kept.last + 1).max(first_seq(at));
                 let seq = kept.last;
-                let event = JobHappened { seq, job, kind: kind.clone(), from, to, at };
+                let event = JobStateChange { seq, job, kind: kind.clone(), from, to, at };
                 kept.events.push_back(Arc::new(event));
                 if kept.events.len() > KEPT_MAX {
                     kept.gone = kept.events.pop_front().map_or(kept.gone, |event| event.seq);
@@ -130,10 +130,10 @@ impl Log {
     }
 
     /// Returns the first event after `after`.
-    fn behind(&self, after: u64) -> Result<Option<Arc<JobHappened>>, Missed> {
+    fn behind(&self, after: u64) -> Result<Option<Arc<JobStateChange>>, EventsMissed> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if after < kept.gone {
-            return Err(Missed { up_to: kept.gone });
+            return Err(EventsMissed { up_to: kept.gone });
         }
         let place = kept.events.partition_point(|event| event.seq <= after);
         Ok(kept.events.get(place).cloned())
@@ -144,14 +144,14 @@ fn first_seq(at: Timestamp) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or_default().saturating_mul(SEQ_PER_MILLI)
 }
 
-impl Listener {
+impl EventStream {
     /// Waits for the next event.
     ///
     /// Cancel safe: an event that was not returned is returned next time.
     ///
     /// # Errors
     /// Fails if events were missed, and continues after those.
-    pub async fn next(&mut self) -> Result<Arc<JobHappened>, Missed> {
+    pub async fn next(&mut self) -> Result<Arc<JobStateChange>, EventsMissed> {
         loop {
             // Before the check, so that an event in between wakes it.
             let news = self.log.news.notified();
@@ -175,16 +175,16 @@ impl Listener {
 impl Engine {
     /// Listens to this engine's job events from now on, or after an event that was received before. Other engines report their
     /// own events.
-    pub fn events(&self, after: Option<u64>) -> Listener {
+    pub fn events(&self, after: Option<u64>) -> EventStream {
         let log = Arc::clone(&self.shared().reports.events);
         let last = log.open();
-        Listener { after: after.unwrap_or(last).min(last), log }
+        EventStream { after: after.unwrap_or(last).min(last), log }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, Listener, Log, Missed};
+    use super::{EventStream, EventsMissed, KEPT_MAX, Log};
     use rewheel::Random;
     use rewheel_core::{JobId, KindName, State, Timestamp};
     use std::sync::Arc;
@@ -200,23 +200,25 @@ mod tests {
     async fn what_happens_is_told_in_order_and_after_a_break() {
         let log = Arc::new(Log::default());
         tell(&log, 3);
-        let mut listener = Listener { after: log.open(), log: Arc::clone(&log) };
+        let mut listener = EventStream { after: log.open(), log: Arc::clone(&log) };
         tell(&log, 3);
         let mut seen = Vec::new();
         for _ in 0..3 {
             seen.push(listener.next().await.unwrap().seq);
         }
         assert!(seen.is_sorted() && seen[0] < seen[1] && seen[1] < seen[2]);
-        let mut again = Listener { after: seen[0], log: Arc::clone(&log) };
+        let mut again = EventStream { after: seen[0], log: Arc::clone(&log) };
         assert_eq!(again.next().await.unwrap().seq, seen[1]);
     }
 
     #[tokio::test]
     async fn who_is_too_slow_is_told_what_was_missed() {
         let log = Arc::new(Log::default());
-        let mut listener = Listener { after: log.open(), log: Arc::clone(&log) };
+        let mut listener = EventStream { after: log.open(), log: Arc::clone(&log) };
         tell(&log, KEPT_MAX + 5);
-        let Err(Missed { up_to }) = listener.next().await else { panic!("nothing was missed") };
+        let Err(EventsMissed { up_to }) = listener.next().await else {
+            panic!("nothing was missed")
+        };
         let next = listener.next().await.unwrap();
         assert_eq!(next.seq, up_to + 1);
     }

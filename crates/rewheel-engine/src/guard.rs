@@ -4,17 +4,17 @@
 //! is refused at once while the store is unavailable. The calling loop waits for the store to return: it keeps its data, and asks
 //! again.
 
-mod away;
+mod outage;
 mod verbs;
 
-use self::away::{Away, GivenUp};
+use self::outage::{Away, GivenUp};
 use crate::meters::StoreMeters;
 use crate::settings::EngineSettings;
 use rewheel::{
-    Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, Jitter, Nested,
-    Pipeline, Random, Retry, Timeout, Verdict, Why, duration, millis, seconds,
+    Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, GiveUpReason,
+    Jitter, Nested, Pipeline, Random, Retry, Timeout, Verdict, duration, millis, seconds,
 };
-use rewheel_core::store::{Answer, Sample, Store, StoreError};
+use rewheel_core::store::{Sample, Store, StoreError, StoreResult};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,14 +132,14 @@ impl GuardedStore {
         verb: &'static str,
         way: &Way,
         mut call: impl FnMut(Attempt) -> Fut,
-    ) -> Answer<T>
+    ) -> StoreResult<T>
     where
-        Fut: Future<Output = Answer<T>>,
+        Fut: Future<Output = StoreResult<T>>,
     {
         let started = self.clock.now();
         let elapsed = || self.clock.now().since(started);
         let mut is_unsure = false;
-        let judge = |answer: &Answer<T>| {
+        let judge = |answer: &StoreResult<T>| {
             let class = self.judge(verb, way, answer);
             // An earlier attempt may still run and collide with this one: the next attempt sees what it wrote.
             let collided = is_unsure && matches!(answer, Err(StoreError::Rejected(_)));
@@ -162,7 +162,7 @@ impl GuardedStore {
     }
 
     /// Classifies a result for the policies, and records it for operators.
-    fn judge<T>(&self, verb: &'static str, way: &Way, answer: &Answer<T>) -> Class {
+    fn judge<T>(&self, verb: &'static str, way: &Way, answer: &StoreResult<T>) -> Class {
         let class = answer.as_ref().err().map_or(Class::DONE, Classify::classify);
         let is_failure = class.verdict != Verdict::Done && class.category.blames_dependency();
         match (answer, way.speaks) {
@@ -186,8 +186,8 @@ impl GuardedStore {
         error: Error<StoreError>,
         is_unsure: bool,
     ) -> StoreError {
-        let is_refused = error.why() == Why::CircuitOpen;
-        let is_repeated = error.why() == Why::Nested || way.speaks == Speaks::ForItself;
+        let is_refused = error.reason() == GiveUpReason::CircuitOpen;
+        let is_repeated = error.reason() == GiveUpReason::Nested || way.speaks == Speaks::ForItself;
         let error = match error.into_last() {
             Some(last) if !is_refused => last,
             Some(_) | None => self.away.error(),
@@ -216,8 +216,8 @@ fn unsure(error: StoreError) -> StoreError {
 async fn within<T>(
     left: Duration,
     time_max: Duration,
-    call: impl Future<Output = Answer<T>>,
-) -> Answer<T> {
+    call: impl Future<Output = StoreResult<T>>,
+) -> StoreResult<T> {
     let answer = Timeout::new(left).call(|| call).await;
     answer.map_err(|error| {
         error.into_last().unwrap_or_else(|| {

@@ -4,8 +4,8 @@ use crate::meters::Renewal;
 use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{Burial, StoreError};
-use rewheel_core::{Holder, HolderId, NewHolder, Role, Vigil};
+use rewheel_core::store::{HolderExpiry, StoreError};
+use rewheel_core::{ExpiryWatch, Holder, HolderId, NewHolder, Role};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const HASTE: u32 = 15;
 
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
-    vigil: Vigil,
+    expiry_watch: ExpiryWatch,
     origin: Moment,
     /// When the last successful renewal was sent.
     renewed: Moment,
@@ -29,9 +29,9 @@ pub(crate) struct Heartbeat {
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Heartbeat {
         let now = shared.clock.now();
-        let vigil = Vigil::new(shared.settings.lease_ttl);
+        let expiry_watch = ExpiryWatch::new(shared.settings.lease_ttl);
         Heartbeat {
-            vigil,
+            expiry_watch,
             origin: now,
             // A restarted loop continues from the last renewal.
             renewed: shared.leases.renewed(),
@@ -88,7 +88,7 @@ impl Heartbeat {
                 self.renewed = sent;
                 self.shared.leases.set_renewed(sent);
                 self.is_failing = false;
-                if self.shared.leases.set_doubtful(false) {
+                if self.shared.leases.set_lease_expired(false) {
                     tracing::info!(%holder, "lease renewed: attempts start again");
                     self.shared.signals.look.notify_one();
                 }
@@ -102,7 +102,7 @@ impl Heartbeat {
                 let now = self.shared.clock.now();
                 let rest = third.saturating_sub(now.since(sent));
                 // Check again when the next holder may be expired: takeovers wait for it.
-                let patience = self.vigil.patience(now.since(self.origin)).unwrap_or(rest);
+                let patience = self.expiry_watch.patience(now.since(self.origin)).unwrap_or(rest);
                 rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
             Err(StoreError::HolderDead(_)) => {
@@ -120,13 +120,13 @@ impl Heartbeat {
     }
 
     fn note_failure(&mut self, reason: &'static str, error: &dyn Display) {
-        self.vigil.failed();
+        self.expiry_watch.failed();
         if !std::mem::replace(&mut self.is_failing, true) {
             let text = "lease renewal failed: it is repeated until the lease expires";
             self.shared.notify_lease(Severity::Warning, reason, text, error);
         }
         let silent = self.shared.clock.now().since(self.renewed);
-        if silent >= self.shared.settings.lease_ttl && self.shared.leases.set_doubtful(true) {
+        if silent >= self.shared.settings.lease_ttl && self.shared.leases.set_lease_expired(true) {
             tracing::error!("lease expired: no new attempts start until it is renewed");
             let text = "lease expired: no new attempts start until it is renewed";
             self.shared.notify_lease(Severity::Error, "lease_ran_out", text, error);
@@ -153,8 +153,8 @@ impl Heartbeat {
                 self.is_failing = false;
                 self.renewed = self.shared.clock.now();
                 self.shared.leases.set_renewed(self.renewed);
-                self.vigil = Vigil::new(self.shared.settings.lease_ttl);
-                self.shared.leases.set_doubtful(false);
+                self.expiry_watch = ExpiryWatch::new(self.shared.settings.lease_ttl);
+                self.shared.leases.set_lease_expired(false);
                 self.shared.signals.look.notify_one();
             }
             Err(error) => {
@@ -169,7 +169,7 @@ impl Heartbeat {
             Ok(holders) => holders,
             Err(error) => {
                 tracing::debug!(%error, "failed to read holders");
-                self.vigil.failed();
+                self.expiry_watch.failed();
                 return;
             }
         };
@@ -177,14 +177,14 @@ impl Heartbeat {
         self.shared.set_living(holders.iter().filter(is_engine).map(|holder| holder.id).collect());
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
-        for silent in self.vigil.renewed(now, &others) {
-            match self.shared.store.bury(by, silent.id, silent.renewals).await {
-                Ok(Burial::Buried) => {
+        for silent in self.expiry_watch.renewed(now, &others) {
+            match self.shared.store.expire_holder(by, silent.id, silent.renewals).await {
+                Ok(HolderExpiry::Expired) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder has expired");
                     // The dead holder may have had many jobs, and this loop has no time to sweep them.
                     self.shared.signals.sweep.notify_one();
                 }
-                Ok(Burial::Alive | Burial::Dead) => {}
+                Ok(HolderExpiry::Alive | HolderExpiry::Dead) => {}
                 Err(error) => {
                     tracing::debug!(%error, "failed to mark a holder as dead");
                     return;

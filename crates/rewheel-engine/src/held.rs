@@ -1,19 +1,19 @@
 //! Explains why a job waits, computed on request; nothing is stored per job.
 
-use crate::admission::{Ask, HeldBecause, Suspect};
+use crate::admission::{Ask, HeldReason, Suspect};
 use crate::budget;
 use crate::claim::limited;
 use crate::engine::Engine;
 use crate::kinds::KindEntry;
-use rewheel_core::store::{Answer, FleetLimit, LimitOf, LimitWait};
-use rewheel_core::{Because, HolderId, Job, Role, Status, Timestamp};
+use rewheel_core::store::{FleetLimit, LimitOf, LimitWait, StoreResult};
+use rewheel_core::{DueReason, HolderId, Job, Role, Status, Timestamp};
 use std::time::Duration;
 
 /// Why a live job does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldJob {
     /// The reason.
-    pub because: HeldBecause,
+    pub because: HeldReason,
     /// Until when at the latest, by the store's clock, if known.
     pub until: Option<Timestamp>,
     /// The reason as a sentence.
@@ -39,7 +39,7 @@ impl Engine {
     ///
     /// ```
     /// # use rewheel_engine::{Actor, KindChange, KindName, Report};
-    /// # use rewheel_engine::{Engine, HeldBecause};
+    /// # use rewheel_engine::{Engine, HeldReason};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
@@ -49,11 +49,11 @@ impl Engine {
     /// let job = engine.submit_raw("mail", Vec::new()).await?;
     /// let (job, now) = (engine.store().get(job.id).await?.unwrap(), engine.store().now().await?);
     /// let held = engine.held(&[&job], now).await?.remove(0).unwrap();
-    /// assert_eq!(held.because, HeldBecause::Paused);
+    /// assert_eq!(held.because, HeldReason::Paused);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn held(&self, jobs: &[&Job], now: Timestamp) -> Answer<Vec<Option<HeldJob>>> {
+    pub async fn held(&self, jobs: &[&Job], now: Timestamp) -> StoreResult<Vec<Option<HeldJob>>> {
         let shared = self.shared();
         let mut limits = Vec::new();
         let (mut for_workers, mut for_others) = (false, false);
@@ -83,7 +83,7 @@ impl Engine {
     fn held_one(&self, job: &Job, seen: &Seen) -> Option<HeldJob> {
         match job.status {
             Status::Paused => {
-                return Some(held(HeldBecause::Hold, None, "an operator or a rule paused the job"));
+                return Some(held(HeldReason::Hold, None, "an operator or a rule paused the job"));
             }
             Status::Scheduled => {}
             Status::Leased { .. }
@@ -98,19 +98,19 @@ impl Engine {
                 true => "this node does not run its kind; another node may",
                 false => "no node runs its kind",
             };
-            return Some(held(HeldBecause::NoRunner, None, text));
+            return Some(held(HeldReason::NoRunner, None, text));
         };
         let by_kind = of_kind(&kind);
         if by_kind.is_some() {
             return by_kind;
         }
         if job.due > seen.now {
-            let is_put_off = job.because == Because::RetryBudget;
+            let is_put_off = job.because == DueReason::RetryBudget;
             let text = "the retry budget of its kind is used up";
-            return is_put_off.then(|| held(HeldBecause::Budget, Some(job.due), text));
+            return is_put_off.then(|| held(HeldReason::Budget, Some(job.due), text));
         }
         if kind.is_for_workers() && !seen.has_workers {
-            return Some(held(HeldBecause::NoRunner, None, "no worker for its kind is connected"));
+            return Some(held(HeldReason::NoRunner, None, "no worker for its kind is connected"));
         }
         self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
     }
@@ -125,14 +125,14 @@ impl Engine {
         Some(match wait {
             LimitWait::Concurrency => {
                 let because =
-                    if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::Concurrency };
+                    if is_tenant { HeldReason::TenantLimit } else { HeldReason::Concurrency };
                 let most = limit.concurrency_max.unwrap_or_default();
                 let text = format!("its {whose} is at its fleet limit of {most} running jobs");
                 HeldJob { because, until: None, text }
             }
             LimitWait::Rate(wait) => {
                 let because =
-                    if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::RateLimit };
+                    if is_tenant { HeldReason::TenantLimit } else { HeldReason::RateLimit };
                 let text = format!("the fleet-wide rate limit of its {whose} is reached");
                 HeldJob { because, until: Some(seen.now.plus(*wait)), text }
             }
@@ -157,16 +157,16 @@ impl Engine {
         // The store counts whole milliseconds.
         let until = left.map(|left| now.plus(left.max(Duration::from_millis(1))));
         let text = match found.because {
-            HeldBecause::RateLimit => "the rate limit of its kind is reached",
-            HeldBecause::Parked => {
+            HeldReason::RateLimit => "the rate limit of its kind is reached",
+            HeldReason::Parked => {
                 "too many attempts of its kind failed on this node: it is tried again soon"
             }
-            HeldBecause::Paused => "an operator paused its kind",
-            HeldBecause::TenantLimit => "a limit of its tenant is reached",
-            HeldBecause::Concurrency => "all slots are in use",
-            HeldBecause::Budget => "the retry budget of its kind is used up",
-            HeldBecause::Hold => "an operator or a rule paused the job",
-            HeldBecause::NoRunner => "no node runs its kind",
+            HeldReason::Paused => "an operator paused its kind",
+            HeldReason::TenantLimit => "a limit of its tenant is reached",
+            HeldReason::Concurrency => "all slots are in use",
+            HeldReason::Budget => "the retry budget of its kind is used up",
+            HeldReason::Hold => "an operator or a rule paused the job",
+            HeldReason::NoRunner => "no node runs its kind",
         };
         Some(held(found.because, until, text))
     }
@@ -175,16 +175,16 @@ impl Engine {
 /// Returns a reason that applies to every job of a kind, due or not.
 fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
     if kind.is_paused() {
-        return Some(held(HeldBecause::Paused, None, "an operator paused its kind"));
+        return Some(held(HeldReason::Paused, None, "an operator paused its kind"));
     }
     let parked = kind.parked.as_ref()?;
     let text = match kind.forced {
         true => format!("an operator parked its kind: {}", parked.reason),
         false => format!("its kind is parked until a probe succeeds: {}", parked.reason),
     };
-    Some(HeldJob { because: HeldBecause::Parked, until: None, text })
+    Some(HeldJob { because: HeldReason::Parked, until: None, text })
 }
 
-fn held(because: HeldBecause, until: Option<Timestamp>, text: &str) -> HeldJob {
+fn held(because: HeldReason, until: Option<Timestamp>, text: &str) -> HeldJob {
     HeldJob { because, until, text: text.to_owned() }
 }

@@ -53,7 +53,7 @@ impl Housekeeping {
     }
 
     async fn work(&mut self) {
-        if self.shared.is_doubtful() {
+        if self.shared.is_lease_expired() {
             return;
         }
         let ticked = self.tick().await;
@@ -83,7 +83,7 @@ impl Housekeeping {
     /// Searches for jobs whose lease was lost with a store response.
     async fn look_for_lost(&mut self) {
         let Some(until) = self.unsure_until else { return };
-        if self.shared.is_doubtful() || !self.shared.leases.are_audited {
+        if self.shared.is_lease_expired() || !self.shared.leases.are_audited {
             return;
         }
         match self.audit(Duration::ZERO).await {
@@ -103,7 +103,7 @@ impl Housekeeping {
             let mut lost = held.clone();
             lost.retain(|lease| !self.shared.leases.holds(*lease));
             if !lost.is_empty() {
-                // Calls in progress have ended by then, so their leases are known.
+                // PendingCalls in progress have ended by then, so their leases are known.
                 tokio::select! {
                     biased;
                     () = self.shared.leases.calls.ended() => {}
@@ -113,7 +113,7 @@ impl Housekeeping {
             }
             if !lost.is_empty() {
                 tracing::warn!(jobs = lost.len(), "found leased jobs whose claim got no response");
-                store.give_back(holder, &lost, self.shared.keep_ended()).await?;
+                store.give_back(holder, &lost, self.shared.retain_ended()).await?;
             }
             after = held.last().map(|lease| lease.job);
             if held.len() < Limits::BATCH_MAX {
@@ -125,7 +125,7 @@ impl Housekeeping {
 
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline, and its result will be settled.
-    let grace = Duration::from_secs(5).min(shared.settings.grace);
+    let grace = Duration::from_secs(5).min(shared.settings.overdue_grace);
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
     takeover::report(shared, &events);
     Ok(events.len())
@@ -155,7 +155,7 @@ pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(
         let left = store.held(holder, Duration::ZERO, after, Limits::BATCH_MAX).await?;
         let Some(last) = left.last() else { return Ok(()) };
         after = Some(last.job);
-        let answers = store.give_back(holder, &left, shared.keep_ended()).await?;
+        let answers = store.give_back(holder, &left, shared.retain_ended()).await?;
         shared.leases.note_given_back(&answers);
     }
 }
@@ -164,7 +164,7 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
     for part in leases.chunks(Limits::BATCH_MAX) {
         // Jobs that cannot be given back now are found by the audit, become overdue, or are swept.
-        match shared.store.give_back(holder, part, shared.keep_ended()).await {
+        match shared.store.give_back(holder, part, shared.retain_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
             Err(error) => tracing::debug!(%error, jobs = part.len(), "failed to give jobs back"),
         }

@@ -6,7 +6,7 @@
 use crate::engine::Engine;
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{Answer, Sample, Store, StoreError, Tally};
+use rewheel_core::store::{Sample, Store, StoreError, StoreResult, Tally};
 use rewheel_core::{KindName, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl JobCounts {
 pub(crate) struct JobCountsCache(Mutex<Option<(Moment, Arc<JobCounts>)>>);
 
 impl JobCountsCache {
-    async fn read(&self, shared: &Shared) -> Answer<Arc<JobCounts>> {
+    async fn read(&self, shared: &Shared) -> StoreResult<Arc<JobCounts>> {
         // Held during the request to the store: concurrent requests share the result.
         let mut cached = self.0.lock().await;
         let now = shared.clock.now();
@@ -75,7 +75,7 @@ impl JobCountsCache {
 }
 
 /// Reads the counts of a store that was large or small at the last read.
-async fn read(store: &dyn Store, was_large: bool) -> Answer<JobCounts> {
+async fn read(store: &dyn Store, was_large: bool) -> StoreResult<JobCounts> {
     let is_large = |sample: &Sample| sample.jobs() > SMALL_MAX as u64;
     if was_large && let Some(sample) = store.sample().await?.filter(is_large) {
         return Ok(JobCounts::new(sample, true));
@@ -114,7 +114,7 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn job_counts(&self) -> Answer<Arc<JobCounts>> {
+    pub async fn job_counts(&self) -> StoreResult<Arc<JobCounts>> {
         self.shared().reports.job_counts.read(self.shared()).await
     }
 }

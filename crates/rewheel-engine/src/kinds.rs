@@ -9,7 +9,7 @@ use crate::runner::Runner;
 use crate::settings::{KindSettings, RunnerKind};
 use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::Moment;
-use rewheel_core::store::Answer;
+use rewheel_core::store::StoreResult;
 use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     /// Reads the kinds from the store.
-    pub(crate) async fn read_kinds(&self) -> Answer<()> {
+    pub(crate) async fn read_kinds(&self) -> StoreResult<()> {
         let learn = |kinds: &[Kind], asked| self.learn(kinds, asked);
         self.kinds.read.refresh(&*self.store, &self.clock, learn).await
     }

@@ -1,7 +1,7 @@
 //! Reads the kinds from the store: all of them at first and once a minute, otherwise only those that changed.
 
 use rewheel::{Clock, Moment};
-use rewheel_core::store::{Answer, KindsSince, Store};
+use rewheel_core::store::{KindsSince, Store, StoreResult};
 use rewheel_core::{Kind, KindName};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl KindsRead {
         store: &dyn Store,
         clock: &Clock,
         learn: impl FnOnce(&[Kind], Moment),
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         // Held until the kinds are learned: an older answer must not undo a newer one.
         let mut known = self.0.lock().await;
         let asked = clock.now();

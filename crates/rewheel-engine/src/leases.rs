@@ -1,6 +1,6 @@
 //! The engine's own lease, and the jobs it holds.
 
-use crate::calls::Calls;
+use crate::pending_calls::PendingCalls;
 use crate::shared::lock;
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::Settled;
@@ -15,11 +15,11 @@ pub(crate) struct Leases {
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Store calls in progress that may return leases.
-    pub(crate) calls: Calls,
+    pub(crate) calls: PendingCalls,
     /// Whether to search for jobs whose lease was lost with a store response.
     pub(crate) are_audited: bool,
     given_back: AtomicUsize,
-    doubtful: AtomicBool,
+    lease_expired: AtomicBool,
     /// When the last successful renewal was sent.
     renewed: Mutex<Moment>,
 }
@@ -33,14 +33,19 @@ struct Held {
 }
 
 impl Leases {
-    pub(crate) fn new(holder: HolderId, calls: Calls, are_audited: bool, now: Moment) -> Leases {
+    pub(crate) fn new(
+        holder: HolderId,
+        calls: PendingCalls,
+        are_audited: bool,
+        now: Moment,
+    ) -> Leases {
         Leases {
             holder: Mutex::new(holder),
             held: Mutex::default(),
             calls,
             are_audited,
             given_back: AtomicUsize::new(0),
-            doubtful: AtomicBool::new(false),
+            lease_expired: AtomicBool::new(false),
             renewed: Mutex::new(now),
         }
     }
@@ -113,12 +118,12 @@ impl Leases {
 
     /// Returns whether the engine's own lease may have expired.
     pub(crate) fn are_doubtful(&self) -> bool {
-        self.doubtful.load(Ordering::Acquire)
+        self.lease_expired.load(Ordering::Acquire)
     }
 
     /// Sets it. Returns whether it changed.
-    pub(crate) fn set_doubtful(&self, doubtful: bool) -> bool {
-        self.doubtful.swap(doubtful, Ordering::AcqRel) != doubtful
+    pub(crate) fn set_lease_expired(&self, lease_expired: bool) -> bool {
+        self.lease_expired.swap(lease_expired, Ordering::AcqRel) != lease_expired
     }
 
     /// Returns when the last successful renewal was sent; the start of the engine if there was none yet.

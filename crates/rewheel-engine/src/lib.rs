@@ -21,7 +21,7 @@
 //! | submit | [`Engine::submit`], [`Submit`], [`Receipt`] |
 //! | configure | [`EngineSettings`], [`KindSettings`], [`TenantSettings`], [`Rate`] |
 //! | change many jobs | [`Bulk`], [`Operation`] |
-//! | observe | [`Engine::status`], [`Listener`], [`meters`], [`trace`] |
+//! | observe | [`Engine::status`], [`EventStream`], [`meters`], [`trace`] |
 //! | notify people | [`notify`] |
 //! | serve remote workers | [`RemoteWorker`] |
 //!
@@ -36,7 +36,7 @@
 //! use rewheel_engine::store::{Filter, PageRequest};
 //! use rewheel_engine::{
 //!     Actor, Change, Changed, Engine, Failure, IfRefused, Insert, Inserted, Job, JobContext, JobId,
-//!     JobKind, KindName, NewJob, Priority, Refusal, Report, State, Status, Tenant, Timestamp, What,
+//!     JobKind, KindName, NewJob, Priority, Refusal, Report, State, Status, Tenant, Timestamp, ChangeVerb,
 //!     When,
 //! };
 //! use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@
 //!
 //! // What an operator does.
 //! let later = engine.submit(ChargeCard { order: 18, cents: 1 }).delay(minutes(5)).await?;
-//! let changed = engine.change(Change::new(later.id, What::Cancel), &Actor::new("ops")).await?;
+//! let changed = engine.change(Change::new(later.id, ChangeVerb::Cancel), &Actor::new("ops")).await?;
 //! assert!(matches!(changed, Changed::Applied { state: State::Cancelled, .. }));
 //! let listed = store.list(&Filter::default(), &PageRequest::first(10)).await?;
 //! assert_eq!(listed.items.len(), 2);
@@ -98,13 +98,13 @@
 mod settings;
 mod ceilings;
 mod tenant_settings;
-mod routes;
+mod failure_rules;
 mod runner;
 mod checkpoint;
 mod submit;
-mod gather;
+mod submit_batching;
 mod caps;
-mod calls;
+mod pending_calls;
 mod claim;
 pub mod wheel;
 mod dispatch;
@@ -138,14 +138,14 @@ mod kinds_read;
 mod builder;
 mod engine;
 
-pub use self::admission::HeldBecause;
+pub use self::admission::HeldReason;
 pub use self::budget::BudgetSettings;
 pub use self::builder::{EngineBuilder, StartError};
 pub use self::ceilings::{Ceilings, OverCeiling};
 pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
-pub use self::events::{JobHappened, Listener, Missed};
+pub use self::events::{EventStream, EventsMissed, JobStateChange};
 pub use self::held::HeldJob;
 pub use self::job_counts::JobCounts;
 pub use self::operation::{
@@ -160,21 +160,21 @@ pub use self::shards::ShardRouter;
 pub use self::submit::{IntoSubmit, Receipt, Submit, SubmitError, SubmitMany};
 pub use self::supervise::EngineFailure;
 pub use self::tenant_settings::TenantSettings;
-pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, WorkerSettled};
+pub use self::workers::{HeartbeatReply, RemoteWorker, WorkerError, WorkerResult, WorkerSettled};
 
 // What a program that submits, runs and operates jobs names, so that it needs no `rewheel-core` of
 // its own.
 pub use rewheel_core::store;
 pub use rewheel_core::store::{
-    Answer, AttemptRecord, Change, Changed, Edit, IfRefused, Insert, Inserted, Refusal, Sent,
-    Store, StoreError, What,
+    AttemptRecord, Change, ChangeVerb, Changed, Edit, IfRefused, Insert, Inserted, Refusal, Sent,
+    Store, StoreError, StoreResult,
 };
 pub use rewheel_core::{
-    Action, ActionError, Actor, AuditEntry, Because, Cause, Decision, Failure, Fence, GiveUp,
-    HolderId, IdError, Incident, Incidents, Job, JobId, Keep, Key, Kind, KindChange, KindChanged,
-    KindEdit, KindEditWhat, KindEdited, KindName, Lane, Lease, Limits, NameError, NewJob, Parked,
-    Priority, PriorityError, Report, Router, Rule, RuleError, Shard, ShardKey, State, Status,
-    Sticky, Tenant, Timestamp, UnknownState, Version, Wanted, When, WorkerOwner,
+    Action, ActionError, Actor, AuditEntry, Cause, Decision, DueReason, Failure, FailureRule,
+    FailureRules, Fence, GiveUp, HolderId, IdError, Incident, Incidents, Job, JobId, Key, Kind,
+    KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, KindName, Lane, Lease, Limits,
+    NameError, NewJob, Parked, Priority, PriorityError, Report, Retain, RuleError, Shard, ShardKey,
+    State, Status, Sticky, Tenant, Timestamp, UnknownState, Version, Wanted, When, WorkerOwner,
 };
 
 /// Runs the examples of the README as tests.

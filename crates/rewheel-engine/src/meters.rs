@@ -16,14 +16,14 @@ pub(crate) use self::kept::{KindMeters, Meters, Renewal, StoreMeters};
 use crate::engine::Engine;
 use crate::job_counts::JobCounts;
 use crate::shared::Shared;
-use rewheel_core::store::Answer;
+use rewheel_core::store::StoreResult;
 use rewheel_core::{Holder, Kind};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum MeterType {
     /// Only increases, until the process restarts.
     Counter,
     /// Increases and decreases.
@@ -32,13 +32,13 @@ pub enum Form {
     Histogram,
 }
 
-impl Form {
+impl MeterType {
     /// Returns its name in Prometheus.
     pub fn as_str(self) -> &'static str {
         match self {
-            Form::Counter => "counter",
-            Form::Gauge => "gauge",
-            Form::Histogram => "histogram",
+            MeterType::Counter => "counter",
+            MeterType::Gauge => "gauge",
+            MeterType::Histogram => "histogram",
         }
     }
 }
@@ -46,10 +46,10 @@ impl Form {
 /// A metric with its complete description.
 ///
 /// ```
-/// use rewheel_engine::meters::{Form, METERS};
+/// use rewheel_engine::meters::{MeterType, METERS};
 ///
 /// let settled = METERS.iter().find(|meter| meter.name == "rewheel.jobs.settled").unwrap();
-/// assert_eq!((settled.form, settled.unit), (Form::Counter, "{result}"));
+/// assert_eq!((settled.form, settled.unit), (MeterType::Counter, "{result}"));
 /// assert_eq!(settled.prometheus_name(), "rewheel_jobs_settled_total");
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub struct Meter {
     /// The name in OpenTelemetry.
     pub name: &'static str,
     /// The type.
-    pub form: Form,
+    pub form: MeterType,
     /// Its unit in UCUM notation: `s`, or the counted thing in braces.
     pub unit: &'static str,
     /// Its labels. Each has few values: kinds, states, verbs; never tenants or jobs.
@@ -71,7 +71,7 @@ impl Meter {
     /// Returns its name in Prometheus: with underscores, its unit if it has one, and `total` for a counter.
     pub fn prometheus_name(&self) -> String {
         let unit = if self.unit == "s" { "_seconds" } else { "" };
-        let total = if self.form == Form::Counter { "_total" } else { "" };
+        let total = if self.form == MeterType::Counter { "_total" } else { "" };
         format!("{}{unit}{total}", self.name.replace('.', "_"))
     }
 }
@@ -124,7 +124,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn fleet(&self) -> Answer<Fleet> {
+    pub async fn fleet(&self) -> StoreResult<Fleet> {
         let store = self.store();
         let (counts, kinds) = (self.job_counts().await?, store.kinds().await?);
         Ok(Fleet { counts, kinds, holders: store.holders().await? })

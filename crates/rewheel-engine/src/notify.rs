@@ -41,9 +41,9 @@ mod route;
 mod settings;
 mod gate;
 mod channel;
-mod desk;
+mod inbox;
 mod turn;
-mod letters;
+mod dead_letters;
 mod sources;
 
 pub use self::channel::NotifyCounts;
@@ -52,7 +52,7 @@ pub use self::notice::Notice;
 pub use self::route::Route;
 pub use self::settings::NotifySettings;
 
-pub(crate) use self::desk::{Desk, Notifying, Telling, finish};
+pub(crate) use self::inbox::{Inbox, Notifying, Telling, finish};
 
 use async_trait::async_trait;
 use rewheel::{Category, Class, Classify, Verdict};

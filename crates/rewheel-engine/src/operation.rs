@@ -16,7 +16,8 @@ use crate::settings::KindSettings;
 use crate::submit::{self, SubmitError};
 use rewheel::Backoff;
 use rewheel_core::store::{
-    Answer, Change, Count, Cursor, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
+    Change, ChangeVerb, Count, Cursor, Filter, Insert, Inserted, Page, PageRequest, StoreError,
+    StoreResult,
 };
 use rewheel_core::{Actor, Job, JobId, KindName, NewJob, Priority, State, Tenant, Timestamp, When};
 use std::collections::BTreeMap;
@@ -79,13 +80,13 @@ impl BulkVerb {
         }
     }
 
-    fn what(self, deadline: Option<When>) -> What {
+    fn what(self, deadline: Option<When>) -> ChangeVerb {
         match self {
-            BulkVerb::Cancel => What::Cancel,
-            BulkVerb::Pause => What::Pause,
-            BulkVerb::Resume => What::Resume,
-            BulkVerb::Retry => What::Retry,
-            BulkVerb::Redrive => What::Redrive { deadline },
+            BulkVerb::Cancel => ChangeVerb::Cancel,
+            BulkVerb::Pause => ChangeVerb::Pause,
+            BulkVerb::Resume => ChangeVerb::Resume,
+            BulkVerb::Retry => ChangeVerb::Retry,
+            BulkVerb::Redrive => ChangeVerb::Redrive { deadline },
         }
     }
 }
@@ -374,7 +375,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn operation(&self, id: JobId) -> Answer<Option<Operation>> {
+    pub async fn operation(&self, id: JobId) -> StoreResult<Option<Operation>> {
         let job = self.store().get(id).await?;
         Ok(job.as_ref().and_then(Operation::of))
     }
@@ -388,7 +389,7 @@ impl Engine {
         &self,
         page: &PageRequest,
         tenant: Option<&Tenant>,
-    ) -> Answer<Page<Operation>> {
+    ) -> StoreResult<Page<Operation>> {
         let filter = Filter { kinds: vec![kind()], ..Filter::default() };
         // One more than the maximum shows where the next page begins.
         let looked_at_max = if tenant.is_some() { LOOKED_AT_MAX } else { page.limit };
@@ -412,11 +413,11 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn abort(&self, id: JobId, by: &Actor) -> Answer<Option<Operation>> {
+    pub async fn abort(&self, id: JobId, by: &Actor) -> StoreResult<Option<Operation>> {
         if self.operation(id).await?.is_none() {
             return Ok(None);
         }
-        self.change(Change::new(id, What::Abort), by).await?;
+        self.change(Change::new(id, ChangeVerb::Abort), by).await?;
         self.operation(id).await
     }
 }

@@ -45,7 +45,7 @@ impl Retention {
     /// the time and keeps up with any rate that is at most half of what the store can do.
     async fn tick(&mut self) -> Duration {
         let usual = self.shared.settings.housekeeping * ROUNDS;
-        if self.shared.is_doubtful() {
+        if self.shared.is_lease_expired() {
             return usual;
         }
         let started = self.shared.clock.now();
@@ -73,7 +73,7 @@ impl Retention {
 
     /// Deletes one batch. Returns whether there may be more.
     async fn prune(&self) -> Result<bool, StoreError> {
-        let audit_older_than = self.shared.settings.keep_audit;
+        let audit_older_than = self.shared.settings.retention_audit;
         let prune = Prune { limit: Limits::BATCH_MAX, audit_older_than };
         Ok(self.shared.store.prune(&prune).await?.is_full(prune.limit))
     }

@@ -3,13 +3,13 @@
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
-use rewheel_core::{GiveUp, Limits, Policy, Router};
+use rewheel_core::{FailureRules, GiveUp, Limits, Policy};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
 /// Upper limit of concurrent attempts in one process: each takes a few kilobytes and usually a connection.
-pub(crate) const PLACES_MAX: usize = 1_000_000;
+pub(crate) const CONCURRENCY_MAX: usize = 1_000_000;
 
 /// Settings of one engine, including every limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct EngineSettings {
     /// Region of this node: of several URLs, callbacks prefer those of its region.
     pub region: Option<String>,
     /// Maximum number of concurrent attempts.
-    pub places: usize,
+    pub concurrency: usize,
     /// Lease duration: other nodes take this node's jobs if it does not renew within this time.
     #[serde(with = "duration::serde")]
     pub lease_ttl: Duration,
@@ -34,7 +34,7 @@ pub struct EngineSettings {
     pub poll: Duration,
     /// Time after due time and attempt timeout when a job is overdue.
     #[serde(with = "duration::serde")]
-    pub grace: Duration,
+    pub overdue_grace: Duration,
     /// Timeout of a store call including retries; a later response is considered lost.
     #[serde(with = "duration::serde")]
     pub statement_timeout: Duration,
@@ -43,15 +43,15 @@ pub struct EngineSettings {
     /// Interval of the search for deadlines, lost jobs and expired data.
     #[serde(with = "duration::serde")]
     pub housekeeping: Duration,
-    /// Retention of failed and cancelled jobs.
-    #[serde(with = "duration::serde")]
-    pub keep_ended: Duration,
+    /// Retention of failed and cancelled jobs. In a config file it is in a section of its own, `retention`, as the next two are.
+    #[serde(skip)]
+    pub retention_ended: Duration,
     /// Retention of the key of an ended job.
-    #[serde(with = "duration::serde")]
-    pub keep_keys: Duration,
+    #[serde(skip)]
+    pub retention_keys: Duration,
     /// Retention of the audit log.
-    #[serde(with = "duration::serde")]
-    pub keep_audit: Duration,
+    #[serde(skip)]
+    pub retention_audit: Duration,
 }
 
 impl Default for EngineSettings {
@@ -59,20 +59,20 @@ impl Default for EngineSettings {
         EngineSettings {
             name: "rewheel".to_owned(),
             region: None,
-            places: 256,
+            concurrency: 256,
             // The jobs of a killed node run elsewhere within 15 s: one lease duration, a third of one until its last renewal is
             // noticed, and time to sweep.
             lease_ttl: Duration::from_secs(10),
             horizon: Duration::from_secs(5),
             wheel_max: 20_000,
             poll: Duration::from_secs(1),
-            grace: Duration::from_secs(30),
+            overdue_grace: Duration::from_secs(30),
             statement_timeout: Duration::from_secs(10),
             payload_bytes_max: Limits::PAYLOAD_BYTES_MAX_DEFAULT,
             housekeeping: Duration::from_secs(5),
-            keep_ended: Limits::KEEP_DEFAULT,
-            keep_keys: Limits::KEEP_DEFAULT,
-            keep_audit: Duration::from_secs(90 * 24 * 3_600),
+            retention_ended: Limits::KEEP_DEFAULT,
+            retention_keys: Limits::KEEP_DEFAULT,
+            retention_audit: Duration::from_secs(90 * 24 * 3_600),
         }
     }
 }
@@ -95,8 +95,8 @@ impl EngineSettings {
     /// ```
     /// use rewheel_engine::EngineSettings;
     ///
-    /// let none = EngineSettings { places: 0, ..EngineSettings::default() };
-    /// assert_eq!(none.check().unwrap_err().to_string(), "places: must be 1 or more");
+    /// let none = EngineSettings { concurrency: 0, ..EngineSettings::default() };
+    /// assert_eq!(none.check().unwrap_err().to_string(), "concurrency: must be 1 or more");
     /// ```
     pub fn check(&self) -> Result<(), SettingError> {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
@@ -106,11 +106,11 @@ impl EngineSettings {
         if self.region.as_deref().is_some_and(|region| !is_region(region)) {
             return wrong("region", REGION_RULE);
         }
-        if self.places == 0 {
-            return wrong("places", "must be 1 or more");
+        if self.concurrency == 0 {
+            return wrong("concurrency", "must be 1 or more");
         }
-        if self.places > PLACES_MAX {
-            return wrong("places", "must be 1000000 or fewer");
+        if self.concurrency > CONCURRENCY_MAX {
+            return wrong("concurrency", "must be 1000000 or fewer");
         }
         if self.wheel_max == 0 {
             return wrong("wheel_max", "must be 1 or more");
@@ -131,12 +131,12 @@ impl EngineSettings {
             ("lease_ttl", self.lease_ttl),
             ("horizon", self.horizon),
             ("poll", self.poll),
-            ("grace", self.grace),
+            ("overdue_grace", self.overdue_grace),
             ("statement_timeout", self.statement_timeout),
             ("housekeeping", self.housekeeping),
-            ("keep_ended", self.keep_ended),
-            ("keep_keys", self.keep_keys),
-            ("keep_audit", self.keep_audit),
+            ("retention_ended", self.retention_ended),
+            ("retention_keys", self.retention_keys),
+            ("retention_audit", self.retention_audit),
         ])
     }
 }
@@ -234,8 +234,8 @@ pub struct KindSettings {
     pub breaker: Option<BreakerSettings>,
     /// Rules for failures that need another action than a retry by these settings: the first matching rule applies; without a
     /// match, the settings above apply.
-    #[serde(with = "crate::routes", skip_serializing_if = "Router::is_empty")]
-    pub routes: Router,
+    #[serde(with = "crate::failure_rules", skip_serializing_if = "FailureRules::is_empty")]
+    pub failure_rules: FailureRules,
     /// Settings of callbacks, interpreted by the callback runner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<serde_json::Value>,
@@ -262,7 +262,7 @@ impl Default for KindSettings {
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
             breaker: None,
-            routes: Router::new(),
+            failure_rules: FailureRules::new(),
             callback: None,
         }
     }
@@ -295,7 +295,7 @@ impl KindSettings {
             ("retry_after_max", self.retry_after_max),
             ("breaker.open_for", self.breaker.unwrap_or_default().open_for),
         ])?;
-        if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
+        if self.concurrency_max.is_some_and(|most| most > CONCURRENCY_MAX) {
             return wrong("concurrency_max", "must be 1000000 or fewer");
         }
         if self.concurrency_max == Some(0) {
@@ -313,8 +313,12 @@ impl KindSettings {
         if let Some(budget) = self.retry_budget {
             budget.check()?;
         }
-        let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
-        routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })
+        let failure_rules = self
+            .failure_rules
+            .check()
+            .and_then(|()| self.failure_rules.check_waits(&self.policy()));
+        failure_rules
+            .map_err(|error| SettingError { name: "failure_rules", why: error.to_string().into() })
     }
 
     /// Shortens durations that [`KindSettings::check`] rejects, for settings that were stored without that check.

@@ -1,26 +1,26 @@
 //! State that the loops of one engine share.
 
 use crate::admission::{Admission, Fact, InHand, Setup, Slot, Ticket};
-use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::events::Log;
-use crate::gather::Gather;
 use crate::job_counts::JobCountsCache;
 use crate::kinds::Kinds;
 use crate::leases::Leases;
 use crate::meters::{Meters, StoreMeters};
-use crate::notify::Desk;
+use crate::notify::Inbox;
+use crate::pending_calls::PendingCalls;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shards::{ShardRouter, Shards};
 use crate::signals::Signals;
 use crate::submit::IdTime;
+use crate::submit_batching::Gather;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
 use crate::workers::Workers;
 use rewheel::{Clock, Moment, Random};
 use rewheel_core::store::Store;
-use rewheel_core::{HolderId, Job, JobId, Keep, KindName, Lease, Timestamp, Wanted};
+use rewheel_core::{HolderId, Job, JobId, KindName, Lease, Retain, Timestamp, Wanted};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(crate) struct Reports {
     /// Job events for listeners.
     pub(crate) events: Arc<Log>,
     /// `None` without notifiers.
-    pub(crate) desk: Option<Arc<Desk>>,
+    pub(crate) desk: Option<Arc<Inbox>>,
 }
 
 /// A job that waits in this engine.
@@ -138,7 +138,7 @@ pub(crate) struct Parts {
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) tenants: TenantBook,
     pub(crate) router: Option<Box<dyn ShardRouter>>,
-    pub(crate) desk: Option<Arc<Desk>>,
+    pub(crate) desk: Option<Arc<Inbox>>,
     pub(crate) events: Arc<Log>,
 }
 
@@ -151,7 +151,7 @@ impl Shared {
         let holder = HolderId::new(parts.id_time.now(), &parts.random);
         let clock = Clock::system();
         let admission = Admission::new(Setup {
-            slots: parts.settings.places,
+            slots: parts.settings.concurrency,
             holder,
             tenants: parts.tenants.clone(),
             clock: clock.clone(),
@@ -162,7 +162,12 @@ impl Shared {
         Shared {
             admission,
             kinds: Kinds::new(parts.handlers, parts.source),
-            leases: Leases::new(holder, Calls::new(parts.unsure), parts.self_audit, clock.now()),
+            leases: Leases::new(
+                holder,
+                PendingCalls::new(parts.unsure),
+                parts.self_audit,
+                clock.now(),
+            ),
             intake: Intake {
                 caps: Caps::new(parts.tenants),
                 gather: Gather::default(),
@@ -209,15 +214,15 @@ impl Shared {
     }
 
     /// Returns the default retention of ended jobs and their keys.
-    pub(crate) fn keep_ended(&self) -> Keep {
-        Keep { job: self.settings.keep_ended, key: self.settings.keep_keys }
+    pub(crate) fn retain_ended(&self) -> Retain {
+        Retain { job: self.settings.retention_ended, key: self.settings.retention_keys }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.signals.are_stopping()
     }
 
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_lease_expired(&self) -> bool {
         // An engine that failed starts nothing more, even if its lease is valid.
         self.leases.are_doubtful() || self.loops.failure().is_some()
     }

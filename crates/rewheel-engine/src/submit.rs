@@ -7,10 +7,10 @@ pub use self::many::{IntoSubmit, SubmitMany};
 
 use crate::admission::Ticket;
 use crate::engine::Engine;
-use crate::gather;
 use crate::kinds::KindEntry;
 use crate::runner::JobKind;
 use crate::shared::{Command, Shared};
+use crate::submit_batching;
 use crate::trace;
 use rewheel::{Backoff, FailedCall, Retry, Series, Spill, Step, Verdict};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
@@ -317,7 +317,9 @@ pub(crate) async fn insert(
     let direct = direct(shared, insert);
     let call = direct.is_some().then(|| shared.leases.calls.begin());
     let answers = match insert.jobs {
-        [job] if direct.is_none() && is_simple(insert) => gather::insert(shared, job).await?,
+        [job] if direct.is_none() && is_simple(insert) => {
+            submit_batching::insert(shared, job).await?
+        }
         _ => {
             let direct = direct.as_ref().map(|(direct, _)| *direct);
             shared.store.insert(&Insert { direct, ..insert.clone() }).await?
@@ -390,7 +392,7 @@ fn is_simple(insert: &Insert<'_>) -> bool {
 fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)> {
     let [job] = insert.jobs else { return None };
     let is_now = job.due == When::In(Duration::ZERO);
-    if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_doubtful() {
+    if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_lease_expired() {
         return None;
     }
     let kind = shared.kind(&job.kind)?;
@@ -398,7 +400,7 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)>
     let direct = Direct {
         holder: shared.holder(),
         attempt_timeout: kind.settings.attempt_timeout,
-        grace: shared.settings.grace,
+        grace: shared.settings.overdue_grace,
     };
     Some((direct, Box::new(ticket)))
 }

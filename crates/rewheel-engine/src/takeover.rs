@@ -35,7 +35,7 @@ impl Takeover {
     }
 
     async fn tick(&mut self) {
-        if self.shared.is_doubtful() {
+        if self.shared.is_lease_expired() {
             return;
         }
         let swept = self.sweep().await;
@@ -54,7 +54,7 @@ impl Takeover {
         let watched = self.watch().await?;
         let shared = &self.shared;
         loop {
-            let (by, keep) = (shared.holder(), shared.keep_ended());
+            let (by, keep) = (shared.holder(), shared.retain_ended());
             let sweep = Sweep { watched, ..Sweep::new(by, Limits::BATCH_MAX, keep) };
             let events = shared.store.sweep(&sweep).await?;
             report(shared, &events);

@@ -1,7 +1,7 @@
 //! Settings of a tenant.
 
 use crate::rate::Rate;
-use crate::settings::{PLACES_MAX, SettingError};
+use crate::settings::{CONCURRENCY_MAX, SettingError};
 use rewheel_core::{NameError, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl TenantSettings {
         if !(1..=TenantSettings::WEIGHT_MAX).contains(&self.weight) {
             return wrong("weight", "must be 1 to 100");
         }
-        if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
+        if self.concurrency_max.is_some_and(|most| most > CONCURRENCY_MAX) {
             return wrong("concurrency_max", "must be 1000000 or fewer");
         }
         Ok(())

@@ -14,7 +14,7 @@ pub use self::settle::{WorkerResult, WorkerSettled};
 use crate::engine::Engine;
 use crate::kinds::KindEntry;
 use crate::shared::Shared;
-use rewheel_core::store::{Answer, Extension, StoreError};
+use rewheel_core::store::{Extension, StoreError, StoreResult};
 use rewheel_core::{
     HolderId, JobId, KindName, Lease, Limits, NewHolder, Role, Timestamp, Wanted, WorkerOwner,
 };
@@ -66,7 +66,7 @@ impl From<StoreError> for WorkerError {
 
 /// Result of a worker's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerHeard {
+pub struct HeartbeatReply {
     /// Jobs that it should stop: a user wants to cancel or pause them.
     pub cancel: Vec<JobId>,
     /// Number of jobs that were given back because the worker did not name them: it never got them, or has lost them.
@@ -78,7 +78,11 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn worker_joins(&self, name: &str, owner: WorkerOwner) -> Answer<RemoteWorker<'_>> {
+    pub async fn worker_joins(
+        &self,
+        name: &str,
+        owner: WorkerOwner,
+    ) -> StoreResult<RemoteWorker<'_>> {
         let shared = self.shared();
         let id = shared.new_holder_id();
         let (role, lease_ttl) = (Role::Worker { owner }, shared.settings.lease_ttl);
@@ -134,7 +138,7 @@ impl RemoteWorker<'_> {
         &self,
         jobs: &BTreeSet<JobId>,
         older_than: Option<Duration>,
-    ) -> Result<WorkerHeard, WorkerError> {
+    ) -> Result<HeartbeatReply, WorkerError> {
         let renewed = self.shared().store.renew(self.id).await?;
         let cancel = |wanted: Wanted| matches!(wanted, Wanted::Cancel | Wanted::Pause);
         let wanted = renewed.wanted.iter().filter(|one| cancel(one.wanted));
@@ -143,7 +147,7 @@ impl RemoteWorker<'_> {
             Some(older_than) => self.give_back(older_than, |job| !jobs.contains(&job)).await?,
             None => 0,
         };
-        Ok(WorkerHeard { cancel, given_back })
+        Ok(HeartbeatReply { cancel, given_back })
     }
 
     /// Gives a running attempt more time: `timeout` from now, and in total no more than its kind allows. Returns when the attempt
@@ -151,11 +155,12 @@ impl RemoteWorker<'_> {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn extend(&self, lease: Lease, timeout: Duration) -> Answer<Option<Timestamp>> {
+    pub async fn extend(&self, lease: Lease, timeout: Duration) -> StoreResult<Option<Timestamp>> {
         let shared = self.shared();
         let Some(job) = shared.store.get(lease.job).await? else { return Ok(None) };
         let total_max = self.known_kind(&job.lane.kind).await?.ceilings.attempt_timeout();
-        let extension = Extension { lease, timeout, total_max, grace: shared.settings.grace };
+        let extension =
+            Extension { lease, timeout, total_max, grace: shared.settings.overdue_grace };
         shared.store.extend(self.id, &extension).await
     }
 
@@ -164,7 +169,7 @@ impl RemoteWorker<'_> {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn checkpoint(&self, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    pub async fn checkpoint(&self, lease: Lease, payload: &[u8]) -> StoreResult<bool> {
         self.shared().store.checkpoint(self.id, lease, payload).await
     }
 
@@ -172,7 +177,7 @@ impl RemoteWorker<'_> {
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn leave(self) -> Answer<usize> {
+    pub async fn leave(self) -> StoreResult<usize> {
         let given_back = self.give_back(Duration::ZERO, |_| true).await?;
         self.shared().store.leave(self.id).await?;
         Ok(given_back)
@@ -183,7 +188,7 @@ impl RemoteWorker<'_> {
         &self,
         older_than: Duration,
         is_lost: impl Fn(JobId) -> bool,
-    ) -> Answer<usize> {
+    ) -> StoreResult<usize> {
         let shared = self.shared();
         let (mut given_back, mut after) = (0, None);
         loop {
@@ -192,7 +197,7 @@ impl RemoteWorker<'_> {
             let is_full = held.len() == Limits::BATCH_MAX;
             let lost: Vec<Lease> = held.into_iter().filter(|lease| is_lost(lease.job)).collect();
             if !lost.is_empty() {
-                shared.store.give_back(self.id, &lost, shared.keep_ended()).await?;
+                shared.store.give_back(self.id, &lost, shared.retain_ended()).await?;
                 given_back += lost.len();
             }
             if !is_full {
@@ -202,7 +207,7 @@ impl RemoteWorker<'_> {
     }
 
     /// Returns the kind of existing jobs; asks the store for a kind that this engine does not know yet.
-    async fn known_kind(&self, name: &KindName) -> Answer<Arc<KindEntry>> {
+    async fn known_kind(&self, name: &KindName) -> StoreResult<Arc<KindEntry>> {
         let shared = self.shared();
         if shared.kind(name).is_none() {
             shared.read_kinds().await?;

@@ -24,7 +24,7 @@ type Starts = Arc<Mutex<Vec<String>>>;
 async fn engine(each: Duration, starts: &Starts) -> Result<Engine, Box<dyn std::error::Error>> {
     let seen = Arc::clone(starts);
     let engine = Engine::builder(Arc::new(MemoryStore::new()) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 4, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 4, ..EngineSettings::default() })
         .tenant("heavy", TenantSettings { weight: 3, ..TenantSettings::default() })
         .raw_handler("work", move |context| {
             let tenant = context.job().lane.tenant.as_ref().unwrap().to_string();

@@ -4,9 +4,9 @@
 
 use rewheel::{Random, millis, seconds};
 use rewheel_core::store::{
-    Change, IfRefused, Insert, Inserted, OperateStore, ReadStore, Refusal, Store, What,
+    Change, ChangeVerb, IfRefused, Insert, Inserted, OperateStore, ReadStore, Refusal, Store,
 };
-use rewheel_core::{Actor, JobId, Keep, Key, KindName, NewJob, Tenant};
+use rewheel_core::{Actor, JobId, Key, KindName, NewJob, Retain, Tenant};
 use rewheel_engine::{Engine, KindSettings, StartError, SubmitError, TenantSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -55,9 +55,9 @@ async fn is_refused(engine: &Engine) -> bool {
 }
 
 async fn cancel(store: &MemoryStore, jobs: &[JobId]) {
-    let cancel = |job: &JobId| Change { job: *job, what: What::Cancel, if_version: None };
+    let cancel = |job: &JobId| Change { job: *job, what: ChangeVerb::Cancel, if_version: None };
     let changes: Vec<Change> = jobs.iter().map(cancel).collect();
-    let keep = Keep { job: seconds(1), key: seconds(1) };
+    let keep = Retain { job: seconds(1), key: seconds(1) };
     store.change(&changes, &Actor::new("test"), keep).await.unwrap();
 }
 
@@ -77,7 +77,7 @@ async fn three_engines_that_submit_at_once_never_exceed_a_cap() -> Tested {
                 is_lost.then_some(Fault::After)
             })
         };
-        let store = FaultyStore::in_weather(Arc::clone(&store) as Arc<dyn Store>, weather);
+        let store = FaultyStore::with_faults(Arc::clone(&store) as Arc<dyn Store>, weather);
         let engine = Arc::new(engine(Arc::new(store)).await);
         for task in 0..4 {
             let (engine, known) = (Arc::clone(&engine), Arc::clone(&known));

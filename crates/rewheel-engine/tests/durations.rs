@@ -74,7 +74,9 @@ async fn settings_that_are_too_long_are_refused_and_stored_ones_are_shortened() 
         assert!(wrong.check().is_err());
         let breaker = Some(BreakerSettings { open_for: long, ..BreakerSettings::default() });
         assert!(KindSettings { breaker, ..KindSettings::default() }.check().is_err());
-        assert!(EngineSettings { grace: long, ..EngineSettings::default() }.check().is_err());
+        assert!(
+            EngineSettings { overdue_grace: long, ..EngineSettings::default() }.check().is_err()
+        );
     }
     // As another version, or a user with a database client, may have written them.
     let stored = r#"{"attempt_timeout":"18446744073709551615s","sticky_max":"18446744073709551615s",

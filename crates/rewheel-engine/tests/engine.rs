@@ -4,11 +4,11 @@
 mod still;
 
 use self::still::store;
-use rewheel::{Backoff, Category, Durably, Retry, Retryable, Verdict, millis, seconds};
+use rewheel::{Backoff, Category, Retry, Retryable, SpillOutcome, Verdict, millis, seconds};
 use rewheel_core::store::{
-    Change, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError, What,
+    Change, ChangeVerb, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError,
 };
-use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, Keep, KindName, Report, State};
+use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, KindName, Report, Retain, State};
 use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings, SubmitError};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::FaultyStore;
@@ -169,8 +169,8 @@ async fn a_cancelled_job_tells_its_handler_and_ends_cancelled() -> Tested {
         .await?;
     let receipt = engine.submit_raw("work", Vec::new()).await?;
     starts.recv().await;
-    let cancel = [Change::new(receipt.id, What::Cancel)];
-    store.change(&cancel, &Actor::new("test"), Keep::default()).await?;
+    let cancel = [Change::new(receipt.id, ChangeVerb::Cancel)];
+    store.change(&cancel, &Actor::new("test"), Retain::default()).await?;
     assert_eq!(ended(&store, receipt.id).await.state(), State::Cancelled);
     Ok(())
 }
@@ -179,7 +179,7 @@ async fn a_cancelled_job_tells_its_handler_and_ends_cancelled() -> Tested {
 async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Tested {
     let store = store();
     let (started, mut starts) = mpsc::unbounded_channel();
-    let settings = EngineSettings { places: 2, ..EngineSettings::default() };
+    let settings = EngineSettings { concurrency: 2, ..EngineSettings::default() };
     let engine = Engine::builder(shared(&store))
         .settings(settings)
         .raw_handler("work", move |ctx: JobContext| {
@@ -280,8 +280,8 @@ async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Teste
         (|| async { Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)) })
             .retry(Retry::fixed(millis(10)).attempts_max(3))
     };
-    let spilled = call().or_durably(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
-    let Durably::Spilled(receipt) = spilled else { panic!("it cannot succeed") };
+    let spilled = call().or_spill_to(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
+    let SpillOutcome::Spilled(receipt) = spilled else { panic!("it cannot succeed") };
     let job = ended(&store, receipt.id).await;
     assert_eq!(
         (job.state(), job.key.as_ref().expect("it has one").as_str()),
@@ -289,9 +289,9 @@ async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Teste
     );
     assert_eq!(job.attempts_max, Some(8 - 3), "the attempts of the call count");
     assert_eq!(job.due.since(job.created), seconds(3), "it waits as after any failed attempt");
-    let again = call().or_durably(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
+    let again = call().or_spill_to(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
     assert!(
-        matches!(again, Durably::Spilled(second) if second.duplicate && second.id == receipt.id)
+        matches!(again, SpillOutcome::Spilled(second) if second.duplicate && second.id == receipt.id)
     );
     Ok(())
 }
@@ -321,15 +321,15 @@ async fn bad_input_names_the_field_and_stores_nothing() -> Tested {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_cannot_work_are_refused_at_start() {
-    let places = EngineSettings { places: 0, ..EngineSettings::default() };
-    let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
-    assert_eq!(error.to_string(), "places: must be 1 or more");
+    let settings = EngineSettings { concurrency: 0, ..EngineSettings::default() };
+    let error = Engine::builder(shared(&store())).settings(settings).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "concurrency: must be 1 or more");
     let name = EngineSettings { name: "n".repeat(129), ..EngineSettings::default() };
     let error = Engine::builder(shared(&store())).settings(name).start().await.unwrap_err();
     assert_eq!(error.to_string(), "name: must be 1 to 128 bytes");
-    let places = EngineSettings { places: usize::MAX, ..EngineSettings::default() };
-    let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
-    assert_eq!(error.to_string(), "places: must be 1000000 or fewer");
+    let settings = EngineSettings { concurrency: usize::MAX, ..EngineSettings::default() };
+    let error = Engine::builder(shared(&store())).settings(settings).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "concurrency: must be 1000000 or fewer");
     let hasty = EngineSettings { statement_timeout: Duration::ZERO, ..EngineSettings::default() };
     let error = Engine::builder(shared(&store())).settings(hasty).start().await.unwrap_err();
     assert_eq!(error.to_string(), "statement_timeout: must be 1ms or longer");
@@ -358,7 +358,7 @@ async fn a_kind_that_nobody_runs_is_stored_and_left_alone() -> Tested {
 async fn an_idle_engine_asks_its_store_at_most_three_times_a_second() -> Tested {
     let asked = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&asked);
-    let store = FaultyStore::in_weather(shared(&store()), move |_verb| {
+    let store = FaultyStore::with_faults(shared(&store()), move |_verb| {
         counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { None })
     });

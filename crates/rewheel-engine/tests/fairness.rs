@@ -18,7 +18,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 async fn wait_beside_a_crowd(each: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
     let (start, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
-        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })
         .raw_handler("work", move |context| {
             let start = start.clone();
             async move {
@@ -55,7 +55,7 @@ async fn one_job_of_a_tenant_does_not_wait_for_the_many_of_another() -> Tested {
 async fn jobs_that_come_due_do_not_keep_other_kinds_from_being_claimed() -> Tested {
     let (start, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .raw_handler("hangs", |_| async {
             tokio::time::sleep(seconds(25)).await;
             Report::Done

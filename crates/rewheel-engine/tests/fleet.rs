@@ -70,7 +70,11 @@ async fn start(
 ) -> Result<Engine, Box<dyn std::error::Error>> {
     let runs = runs.clone();
     Ok(Engine::builder(Arc::clone(store) as Arc<dyn Store>)
-        .settings(EngineSettings { name: name.to_owned(), places: 8, ..EngineSettings::default() })
+        .settings(EngineSettings {
+            name: name.to_owned(),
+            concurrency: 8,
+            ..EngineSettings::default()
+        })
         .kind("pay", kind)
         .tenant("acme", tenant)
         .raw_handler("pay", move |context| runs.clone().run(took, context.job().attempt))
@@ -215,7 +219,7 @@ async fn a_busy_engine_does_not_sit_on_the_slots_of_the_fleet() -> Tested {
     let one = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
         .settings(EngineSettings {
             name: "busy".to_owned(),
-            places: 4,
+            concurrency: 4,
             ..EngineSettings::default()
         })
         .kind("pay", kind.clone())

@@ -18,7 +18,7 @@ async fn engine(fault: Option<Fault>) -> (Engine, Arc<MemoryStore>, Arc<AtomicUs
     let (store, inserts) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
     let inner: Arc<dyn Store> = Arc::<MemoryStore>::clone(&store);
     let counted = Arc::clone(&inserts);
-    let faulty = FaultyStore::in_weather(inner, move |verb| {
+    let faulty = FaultyStore::with_faults(inner, move |verb| {
         let counted = Arc::clone(&counted);
         Box::pin(async move {
             if verb != Verb::Insert {

@@ -5,12 +5,12 @@ mod still;
 
 use self::still::store;
 use rewheel::{Backoff, Category, millis, seconds};
-use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
+use rewheel_core::store::{Change, ChangeVerb, Filter, PageRequest, Store};
 use rewheel_core::{
-    Actor, Because, Failure, Job, JobId, KindChange, KindName, Report, WorkerOwner,
+    Actor, DueReason, Failure, Job, JobId, KindChange, KindName, Report, WorkerOwner,
 };
 use rewheel_engine::{
-    BudgetSettings, Engine, EngineSettings, HeldBecause, HeldJob, KindSettings, RunnerKind,
+    BudgetSettings, Engine, EngineSettings, HeldJob, HeldReason, KindSettings, RunnerKind,
     TenantSettings,
 };
 use std::sync::Arc;
@@ -21,7 +21,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 async fn engine(settings: KindSettings) -> Result<Engine, Box<dyn std::error::Error>> {
     let tenant = TenantSettings { concurrency_max: Some(1), ..TenantSettings::default() };
     let builder = Engine::builder(Arc::new(store()) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 2, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 2, ..EngineSettings::default() })
         .kind("pay", settings.clone())
         .tenant("acme", tenant);
     let builder = match settings.runner {
@@ -59,7 +59,7 @@ async fn last_of(
     held(engine, last.ok_or("none was submitted")?).await
 }
 
-fn reason(held: Option<&HeldJob>) -> Option<HeldBecause> {
+fn reason(held: Option<&HeldJob>) -> Option<HeldReason> {
     held.map(|held| held.because)
 }
 
@@ -68,7 +68,7 @@ async fn all_slots_are_taken() -> Tested {
     let engine = engine(KindSettings::default()).await?;
     assert_eq!(last_of(&engine, None, 1).await?, None, "it runs");
     let held = last_of(&engine, None, 6).await?;
-    assert_eq!(reason(held.as_ref()), Some(HeldBecause::Concurrency));
+    assert_eq!(reason(held.as_ref()), Some(HeldReason::Concurrency));
     Ok(())
 }
 
@@ -76,7 +76,7 @@ async fn all_slots_are_taken() -> Tested {
 async fn a_tenant_has_reached_its_limit() -> Tested {
     let engine = engine(KindSettings::default()).await?;
     let held = last_of(&engine, Some("acme"), 4).await?;
-    assert_eq!(reason(held.as_ref()), Some(HeldBecause::TenantLimit));
+    assert_eq!(reason(held.as_ref()), Some(HeldReason::TenantLimit));
     Ok(())
 }
 
@@ -85,7 +85,7 @@ async fn a_rate_is_used_up_until_a_time() -> Tested {
     let engine =
         engine(KindSettings { rate: "1/h".parse().ok(), ..KindSettings::default() }).await?;
     let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
-    assert_eq!(held.because, HeldBecause::RateLimit);
+    assert_eq!(held.because, HeldReason::RateLimit);
     let left = held.until.ok_or("until when")?.since(engine.store().now().await?);
     assert!(left > seconds(3_590) && left <= seconds(3_600), "{left:?}");
     Ok(())
@@ -96,7 +96,7 @@ async fn the_slots_of_the_fleet_are_taken() -> Tested {
     let settings = KindSettings { fleet_concurrency_max: Some(1), ..KindSettings::default() };
     let engine = engine(settings).await?;
     let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
-    assert_eq!(held.because, HeldBecause::Concurrency);
+    assert_eq!(held.because, HeldReason::Concurrency);
     assert_eq!(held.text, "its kind is at its fleet limit of 1 running jobs");
     Ok(())
 }
@@ -107,16 +107,16 @@ async fn a_person_has_paused_or_parked_it() -> Tested {
     let (kind, ops) = (KindName::parse("pay")?, Actor::new("ops"));
     engine.change_kind(&kind, &KindChange::Pause, &ops).await?;
     let waiting = engine.submit_raw("pay", Vec::new()).delay(seconds(60)).await?.id;
-    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldBecause::Paused));
+    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldReason::Paused));
     engine.change_kind(&kind, &KindChange::Resume, &ops).await?;
     assert_eq!(held(&engine, waiting).await?, None, "it is not due yet, which is another reason");
     let open = KindChange::Open { reason: "the bank is closed".to_owned() };
     engine.change_kind(&kind, &open, &ops).await?;
     let parked = held(&engine, waiting).await?.ok_or("it waits")?;
-    assert_eq!(parked.because, HeldBecause::Parked);
+    assert_eq!(parked.because, HeldReason::Parked);
     assert!(parked.text.contains("the bank is closed"), "{}", parked.text);
-    engine.change(Change::new(waiting, What::Pause), &ops).await?;
-    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldBecause::Hold));
+    engine.change(Change::new(waiting, ChangeVerb::Pause), &ops).await?;
+    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldReason::Hold));
     Ok(())
 }
 
@@ -125,7 +125,7 @@ async fn no_worker_is_there() -> Tested {
     let settings = KindSettings { runner: RunnerKind::Worker, ..KindSettings::default() };
     let engine = engine(settings).await?;
     let job = engine.submit_raw("pay", Vec::new()).await?.id;
-    assert_eq!(reason(held(&engine, job).await?.as_ref()), Some(HeldBecause::NoRunner));
+    assert_eq!(reason(held(&engine, job).await?.as_ref()), Some(HeldReason::NoRunner));
     engine.worker_joins("w", WorkerOwner::NoToken).await?;
     assert_eq!(held(&engine, job).await?, None);
     Ok(())
@@ -135,7 +135,7 @@ async fn no_worker_is_there() -> Tested {
 async fn put_off(engine: &Engine) -> Result<Vec<Job>, Box<dyn std::error::Error>> {
     let page = PageRequest { limit: 100, scan_max: 1_000, cursor: None };
     let jobs = engine.store().list(&Filter::default(), &page).await?.items;
-    Ok(jobs.into_iter().filter(|job| job.because == Because::RetryBudget).collect())
+    Ok(jobs.into_iter().filter(|job| job.because == DueReason::RetryBudget).collect())
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_retry_budget_is_used_up() -> Tested {
     let job = waiting.first().ok_or("no retry was put off")?;
     let now = engine.store().now().await?;
     let held = engine.held(&[job], now).await?.remove(0).ok_or("it waits")?;
-    assert_eq!((held.because, held.until), (HeldBecause::Budget, Some(job.due)));
+    assert_eq!((held.because, held.until), (HeldReason::Budget, Some(job.due)));
     Ok(())
 }
 

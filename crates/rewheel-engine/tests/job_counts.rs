@@ -29,7 +29,7 @@ async fn engine(jobs: usize) -> (Engine, Arc<Mutex<Vec<Verb>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let inner: Arc<dyn Store> = store;
-    let counted = FaultyStore::in_weather(inner, move |verb| {
+    let counted = FaultyStore::with_faults(inner, move |verb| {
         noted.lock().unwrap().push(verb);
         Box::pin(async { None })
     });

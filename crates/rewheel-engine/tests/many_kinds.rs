@@ -15,7 +15,7 @@ async fn kinds_are_read_once_and_then_only_what_changed() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let inner: Arc<dyn Store> = Arc::<MemoryStore>::clone(&store);
-    let counted = FaultyStore::in_weather(inner, move |verb| {
+    let counted = FaultyStore::with_faults(inner, move |verb| {
         noted.lock().unwrap().push(verb);
         Box::pin(async { None })
     });

@@ -59,7 +59,7 @@ async fn an_attempt_is_counted_with_its_time_and_its_result() -> Tested {
     let took = distribution(&engine, "rewheel.attempt.duration", &["work"]);
     assert_eq!((took.count, took.buckets[7], took.buckets[8]), (2, (0.25, 0), (0.5, 2)));
     assert_eq!(distribution(&engine, "rewheel.attempt.lateness", &["work"]).count, 2);
-    assert_eq!(count(&engine, "rewheel.places.free", &[]), 256);
+    assert_eq!(count(&engine, "rewheel.concurrency.free", &[]), 256);
     assert!(count(&engine, "rewheel.lease.renewals", &["renewed"]) >= 2);
     assert!(count(&engine, "rewheel.store.calls", &["settle", "ok"]) >= 2);
     Ok(())
@@ -68,7 +68,11 @@ async fn an_attempt_is_counted_with_its_time_and_its_result() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_counted_where_it_waits() -> Tested {
     let engine = Engine::builder(Arc::new(store()))
-        .settings(EngineSettings { places: 4, horizon: seconds(60), ..EngineSettings::default() })
+        .settings(EngineSettings {
+            concurrency: 4,
+            horizon: seconds(60),
+            ..EngineSettings::default()
+        })
         .raw_handler("work", |_| async {
             tokio::time::sleep(seconds(600)).await;
             Report::Done
@@ -78,7 +82,7 @@ async fn what_waits_is_counted_where_it_waits() -> Tested {
     engine.submit_raw("work", Vec::new()).await?;
     engine.submit_raw("work", Vec::new()).delay(seconds(50)).await?;
     tokio::time::sleep(seconds(5)).await;
-    let seen = ["rewheel.places", "rewheel.places.free", "rewheel.wheel.jobs"];
+    let seen = ["rewheel.concurrency.max", "rewheel.concurrency.free", "rewheel.wheel.jobs"];
     assert_eq!(seen.map(|name| count(&engine, name, &[])), [4, 3, 1]);
     assert!(distribution(&engine, "rewheel.claim.batch", &[]).count >= 1);
     Ok(())

@@ -6,10 +6,10 @@ mod still;
 use self::still::store;
 use rewheel::{Category, Clock, Verdict, millis, seconds};
 use rewheel_core::store::{
-    Change, ClockOffset, KindStore, LeaseStore, OperateStore, ReadStore, What,
+    Change, ChangeVerb, ClockOffset, KindStore, LeaseStore, OperateStore, ReadStore,
 };
 use rewheel_core::{
-    Actor, Failure, Job, JobId, Keep, KindChange, KindName, Report, State, Timestamp,
+    Actor, Failure, Job, JobId, KindChange, KindName, Report, Retain, State, Timestamp,
 };
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_stores::MemoryStore;
@@ -39,7 +39,7 @@ async fn a_settle_that_is_never_answered_is_repeated() -> Tested {
     let faulty = faulty(&store);
     faulty.fail_next(Verb::Settle, Fault::NoAnswer);
     let engine = Engine::builder(faulty)
-        .settings(EngineSettings { places: 1, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 1, ..EngineSettings::default() })
         .raw_handler("work", |_| async { Report::Done })
         .start()
         .await?;
@@ -47,7 +47,7 @@ async fn a_settle_that_is_never_answered_is_repeated() -> Tested {
     let second = engine.submit_raw("work", Vec::new()).await?.id;
     tokio::time::sleep(seconds(60)).await;
     assert_eq!(job(&store, second).await.state(), State::Succeeded);
-    assert_eq!(engine.status().places_free, 1);
+    assert_eq!(engine.status().concurrency_free, 1);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ async fn renewing(
 ) -> Result<(Engine, Arc<AtomicBool>), Box<dyn std::error::Error>> {
     let silent = Arc::new(AtomicBool::new(false));
     let is_silent = Arc::clone(&silent);
-    let faulty = FaultyStore::in_weather(Arc::new(store.clone()), move |verb| {
+    let faulty = FaultyStore::with_faults(Arc::new(store.clone()), move |verb| {
         let fails = verb == Verb::Renew && is_silent.load(Ordering::SeqCst);
         Box::pin(async move { fails.then_some(Fault::Before) })
     });
@@ -93,7 +93,7 @@ async fn a_job_that_waited_through_a_doubtful_time_is_not_told_to_stop() -> Test
     tokio::time::sleep(seconds(2)).await;
     silent.store(true, Ordering::SeqCst);
     tokio::time::sleep(seconds(30)).await;
-    assert!(engine.status().doubtful);
+    assert!(engine.status().lease_expired);
     silent.store(false, Ordering::SeqCst);
     assert_eq!(stopped.recv().await, Some(false));
     Ok(())
@@ -108,7 +108,7 @@ async fn a_handler_that_stops_when_the_engine_tells_it_to_is_not_charged() -> Te
     tokio::time::sleep(seconds(20)).await;
     silent.store(false, Ordering::SeqCst);
     tokio::time::sleep(seconds(5)).await;
-    assert_eq!((job(&store, doubted).await.attempt, engine.status().doubtful), (0, false));
+    assert_eq!((job(&store, doubted).await.attempt, engine.status().lease_expired), (0, false));
     engine.shutdown(seconds(1)).await;
     let job = job(&store, doubted).await;
     assert_eq!((job.state(), job.attempt, job.takeovers), (State::Scheduled, 0, 0));
@@ -172,7 +172,7 @@ async fn a_short_lease_is_renewed_though_nothing_happens() -> Tested {
     let engine = Engine::builder(faulty(&store())).settings(settings).start().await?;
     for _ in 0..500 {
         tokio::time::sleep(millis(10)).await;
-        assert!(!engine.status().doubtful);
+        assert!(!engine.status().lease_expired);
     }
     Ok(())
 }
@@ -180,7 +180,7 @@ async fn a_short_lease_is_renewed_though_nothing_happens() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_though_the_store_is_slow_to_name_other_holders() -> Tested {
     let store = store();
-    let slow = FaultyStore::in_weather(Arc::new(store.clone()), |verb| {
+    let slow = FaultyStore::with_faults(Arc::new(store.clone()), |verb| {
         let is_slow = matches!(verb, Verb::Holders | Verb::Sweep);
         Box::pin(async move {
             tokio::time::sleep(if is_slow { seconds(60) } else { millis(0) }).await;
@@ -383,8 +383,8 @@ async fn a_cancel_reaches_a_running_handler_within_a_fifteenth_of_the_lease() ->
     let id = engine.submit_raw("work", Vec::new()).await?.id;
     starts.recv().await;
     tokio::time::sleep(millis(1_500)).await;
-    let cancel = [Change::new(id, What::Cancel)];
-    store.change(&cancel, &Actor::new("test"), Keep::default()).await?;
+    let cancel = [Change::new(id, ChangeVerb::Cancel)];
+    store.change(&cancel, &Actor::new("test"), Retain::default()).await?;
     tokio::time::sleep(millis(100)).await;
     assert_eq!(job(&store, id).await.state(), State::Cancelled);
     Ok(())

@@ -7,9 +7,9 @@ mod still;
 
 use self::still::store;
 use rewheel::{millis, seconds};
-use rewheel_core::store::{Change, Count, Filter, OperateStore, ReadStore, Store, What};
+use rewheel_core::store::{Change, ChangeVerb, Count, Filter, OperateStore, ReadStore, Store};
 use rewheel_core::{
-    Actor, Incident, JobId, Keep, KindName, Report, State, Tenant, Timestamp, When,
+    Actor, Incident, JobId, KindName, Report, Retain, State, Tenant, Timestamp, When,
 };
 use rewheel_engine::{
     Bulk, BulkVerb, Engine, EngineSettings, JobContext, Operation, OperationState, Selection,
@@ -306,14 +306,14 @@ async fn an_incident_is_held_released_and_redriven_as_one() -> Tested {
 
     // Jobs that wait after a failure are paused and resumed.
     for job in page.items.iter().filter(|job| job.lane.kind.as_str() == "other").take(4) {
-        let redrive = What::Redrive { deadline: None };
-        let later = What::Edit(Box::new(rewheel_core::store::Edit {
+        let redrive = ChangeVerb::Redrive { deadline: None };
+        let later = ChangeVerb::Edit(Box::new(rewheel_core::store::Edit {
             due: Some(When::In(seconds(3_600))),
             ..Default::default()
         }));
-        for what in [redrive, What::Pause, later, What::Resume] {
+        for what in [redrive, ChangeVerb::Pause, later, ChangeVerb::Resume] {
             let change = [Change::new(job.id, what)];
-            store.change(&change, &by(), Keep::default()).await?;
+            store.change(&change, &by(), Retain::default()).await?;
         }
     }
     for (verb, to) in [(BulkVerb::Pause, State::Paused), (BulkVerb::Resume, State::Scheduled)] {
@@ -457,7 +457,7 @@ async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
     engine.shutdown(seconds(1)).await;
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
-    let far = FaultyStore::in_weather(shared(&store), move |verb| {
+    let far = FaultyStore::with_faults(shared(&store), move |verb| {
         let is_of_operation = matches!(
             verb,
             Verb::List | Verb::Change | Verb::Checkpoint | Verb::Get | Verb::Find | Verb::Live

@@ -49,7 +49,7 @@ struct World {
 impl World {
     async fn new(how: Away) -> Result<World, Box<dyn std::error::Error>> {
         let (store, (is_away, away)) = (store(), watch::channel(false));
-        let faulty = FaultyStore::in_weather(Arc::new(store.clone()), move |_verb| {
+        let faulty = FaultyStore::with_faults(Arc::new(store.clone()), move |_verb| {
             let mut away = away.clone();
             Box::pin(async move {
                 match how {
@@ -124,7 +124,7 @@ async fn an_hour_away(how: Away) -> Tested {
     ids.push(world.submit(0, seconds(0)).await?);
     ids.push(world.submit(0, seconds(2)).await?);
     tokio::time::sleep(millis(100)).await;
-    assert!(!world.engine.status().doubtful);
+    assert!(!world.engine.status().lease_expired);
     while world.left().await > 0 && back.elapsed() < HOUR {
         tokio::time::sleep(seconds(1)).await;
     }
@@ -133,7 +133,7 @@ async fn an_hour_away(how: Away) -> Tested {
         assert_eq!((job.state(), job.attempt), (State::Succeeded, 1), "{job:?}");
     }
     let status = world.engine.status();
-    assert_eq!((status.holder, status.places_free), (holder, status.places));
+    assert_eq!((status.holder, status.concurrency_free), (holder, status.concurrency));
     assert_eq!(world.store.books().await?.missing(), 0);
     // Its result was kept for an hour.
     assert_eq!(world.fives.load(Ordering::SeqCst), 1);

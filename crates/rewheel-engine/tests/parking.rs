@@ -73,7 +73,7 @@ fn builder(store: Arc<dyn Store>, name: &str, charge: &Dependency) -> EngineBuil
     let charge = charge.clone();
     let name = name.to_owned();
     Engine::builder(store)
-        .settings(EngineSettings { name, places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { name, concurrency: 20, ..EngineSettings::default() })
         .kind("charge", settings())
         .raw_handler("charge", move |_| charge.clone().call())
 }
@@ -256,7 +256,7 @@ async fn an_attempt_that_takes_its_time_finds_out_too() -> Tested {
     charge.set_down(true);
     let slow = charge.clone();
     let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .kind("charge", KindSettings { attempt_timeout: seconds(300), ..settings() })
         .raw_handler("charge", move |_| {
             let slow = slow.clone();
@@ -445,7 +445,7 @@ async fn attempts_that_hang_do_not_delay_the_way_back() -> Tested {
     let (store, charge) = (store(), Dependency::default());
     let dependency = charge.clone();
     let engine = Engine::builder(Arc::new(store.clone()))
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .kind("charge", KindSettings { attempt_timeout: seconds(3_600), ..settings() })
         .raw_handler("charge", move |ctx: JobContext| {
             let dependency = dependency.clone();

@@ -30,7 +30,7 @@ async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested
     assert_eq!(store.deadlines(seconds(0), jobs.len()).await?.len(), jobs.len());
     assert!(store.audit(None, None, 10_000).await?.len() > jobs.len());
 
-    let settings = EngineSettings { keep_audit: seconds(1), ..EngineSettings::default() };
+    let settings = EngineSettings { retention_audit: seconds(1), ..EngineSettings::default() };
     let rare = 7 * settings.housekeeping;
     let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).settings(settings);
     let engine = engine.start().await?;
@@ -45,7 +45,7 @@ async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested
 #[tokio::test(start_paused = true)]
 async fn many_expired_keys_are_deleted_together() -> Tested {
     let store = Arc::new(still::store());
-    let settings = EngineSettings { keep_keys: seconds(1), ..EngineSettings::default() };
+    let settings = EngineSettings { retention_keys: seconds(1), ..EngineSettings::default() };
     let rare = 7 * settings.housekeeping;
     let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
         .settings(settings)
@@ -74,7 +74,7 @@ async fn a_takeover_does_not_wait_for_retention() -> Tested {
     let job = dead.submit_raw("work", Vec::new()).await?.id;
     tokio::time::sleep(seconds(1)).await;
     dead.kill();
-    let slow = FaultyStore::in_weather(Arc::new(store.clone()), |verb| {
+    let slow = FaultyStore::with_faults(Arc::new(store.clone()), |verb| {
         Box::pin(async move {
             if verb == Verb::Prune {
                 std::future::pending::<()>().await;

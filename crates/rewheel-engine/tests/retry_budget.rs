@@ -11,8 +11,8 @@ mod still;
 
 use self::still::store;
 use rewheel::{Backoff, Category, Verdict, millis, seconds};
-use rewheel_core::store::{Change, KindStore, OperateStore, ReadStore, Store, What};
-use rewheel_core::{Actor, Because, Failure, Job, JobId, Keep, Report, State};
+use rewheel_core::store::{Change, ChangeVerb, KindStore, OperateStore, ReadStore, Store};
+use rewheel_core::{Actor, DueReason, Failure, Job, JobId, Report, Retain, State};
 use rewheel_engine::{BreakerSettings, BudgetSettings, Engine, EngineSettings, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -79,7 +79,7 @@ async fn engine(
 ) -> Result<Engine, Box<dyn std::error::Error>> {
     let charge = charge.clone();
     let engine = Engine::builder(store)
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .kind("charge", kind)
         .raw_handler("charge", move |_| charge.clone().call())
         .start()
@@ -108,7 +108,7 @@ async fn jobs(store: &MemoryStore, ids: &[JobId]) -> Vec<Job> {
 /// Returns the jobs that wait for a retry to be earned.
 async fn put_off(store: &MemoryStore, ids: &[JobId]) -> Vec<Job> {
     let jobs = jobs(store, ids).await;
-    jobs.into_iter().filter(|job| job.because == Because::RetryBudget).collect()
+    jobs.into_iter().filter(|job| job.because == DueReason::RetryBudget).collect()
 }
 
 /// Waits until no job is left, up to a maximum time.
@@ -157,7 +157,7 @@ async fn what_fails_when_nothing_is_left_is_put_off_by_the_same_write() -> Teste
     sleep(millis(20)).await;
     let wait = store.attempts(id).await?[0].delay.unwrap();
     assert!(wait > millis(100), "{wait:?}");
-    assert_eq!(store.get(id).await?.unwrap().because, Because::RetryBudget);
+    assert_eq!(store.get(id).await?.unwrap().because, DueReason::RetryBudget);
     Ok(())
 }
 
@@ -171,7 +171,7 @@ async fn a_deadline_ends_the_wait() -> Tested {
     let id = engine.submit_raw("charge", Vec::new()).deadline_in(seconds(60)).await?.id;
     sleep(seconds(30)).await;
     let waiting = store.get(id).await?.unwrap();
-    assert_eq!((waiting.because, waiting.attempt), (Because::RetryBudget, 1));
+    assert_eq!((waiting.because, waiting.attempt), (DueReason::RetryBudget, 1));
     sleep(seconds(40)).await;
     let job = store.get(id).await?.unwrap();
     let category = job.failure.as_ref().map(Failure::category);
@@ -253,7 +253,7 @@ async fn a_store_that_does_not_answer_grants_nothing() -> Tested {
             let is_away = verb == Verb::Grant && away.load(Ordering::SeqCst);
             Box::pin(async move { is_away.then_some(fault) })
         };
-        let faulty = FaultyStore::in_weather(Arc::new(store.clone()), weather);
+        let faulty = FaultyStore::with_faults(Arc::new(store.clone()), weather);
         let engine = engine(Arc::new(faulty), kind(1.0), &charge).await?;
         is_away.store(true, Ordering::SeqCst);
         submit(&engine, 50).await?;
@@ -282,7 +282,7 @@ async fn a_store_is_not_asked_for_kinds_without_a_budget() -> Tested {
             seen.fetch_add(usize::from(verb == Verb::Grant), Ordering::SeqCst);
             Box::pin(async { None })
         };
-        let faulty = FaultyStore::in_weather(Arc::new(store.clone()), weather).silent();
+        let faulty = FaultyStore::with_faults(Arc::new(store.clone()), weather).silent();
         let settings = KindSettings { retry_budget: budget, ..kind(0.1) };
         let _engine = engine(Arc::new(faulty), settings, &charge).await?;
         sleep(seconds(10)).await;
@@ -303,11 +303,11 @@ async fn what_a_person_wants_to_run_runs() -> Tested {
     // A job that no holder has claimed yet.
     let mut waiting = waiting.filter(|job| job.attempt == 1 && job.state() == State::Scheduled);
     let job = waiting.next().unwrap();
-    let now = [Change::new(job.id, What::Retry)];
-    store.change(&now, &Actor::new("token:ops"), Keep::default()).await?;
+    let now = [Change::new(job.id, ChangeVerb::Retry)];
+    store.change(&now, &Actor::new("token:ops"), Retain::default()).await?;
     sleep(seconds(2)).await;
     let after = store.get(job.id).await?.unwrap();
-    assert_eq!((after.attempt, after.because), (2, Because::RetryBudget));
+    assert_eq!((after.attempt, after.because), (2, DueReason::RetryBudget));
     Ok(())
 }
 
@@ -316,8 +316,8 @@ async fn what_follows_the_attempt_that_a_person_wanted_is_paid_for() -> Tested {
     let (store, charge) = (store(), Dependency::down());
     let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
     let id = engine.submit_raw("charge", Vec::new()).delay(seconds(3_600)).await?.id;
-    let now = [Change::new(id, What::Retry)];
-    store.change(&now, &Actor::new("token:ops"), Keep::default()).await?;
+    let now = [Change::new(id, ChangeVerb::Retry)];
+    store.change(&now, &Actor::new("token:ops"), Retain::default()).await?;
     sleep(seconds(1)).await;
     assert_eq!(charge.calls(), 3, "all its attempts");
     submit(&engine, 50).await?;

@@ -7,7 +7,7 @@ use self::still::store;
 use rewheel::{Backoff, Category, StatusSet, Verdict, millis, minutes, seconds};
 use rewheel_core::store::{ReadStore, Store};
 use rewheel_core::{
-    Action, Actor, Failure, Job, JobId, KindName, Report, Router, Rule, State, Sticky,
+    Action, Actor, Failure, FailureRule, FailureRules, Job, JobId, KindName, Report, State, Sticky,
 };
 use rewheel_engine::{Engine, JobContext, KindSettings};
 use rewheel_stores::MemoryStore;
@@ -43,17 +43,17 @@ fn failing(ctx: &JobContext) -> Report {
     }
 }
 
-fn routed(routes: Router) -> KindSettings {
+fn routed(failure_rules: FailureRules) -> KindSettings {
     KindSettings {
         attempts_max: 3,
         backoff: Backoff::fixed(seconds(1)),
-        routes,
+        failure_rules,
         ..KindSettings::default()
     }
 }
 
-async fn engine(store: &MemoryStore, routes: Router) -> Engine {
-    let builder = Engine::builder(shared(store)).kind("work", routed(routes));
+async fn engine(store: &MemoryStore, failure_rules: FailureRules) -> Engine {
+    let builder = Engine::builder(shared(store)).kind("work", routed(failure_rules));
     let builder = builder.raw_handler("work", |ctx: JobContext| async move { failing(&ctx) });
     builder.start().await.expect("it starts")
 }
@@ -70,12 +70,12 @@ async fn decisions(
 #[tokio::test(start_paused = true)]
 async fn each_rule_leads_its_failures_where_it_says() -> Tested {
     let store = store();
-    let routes = Router::new()
-        .rule(Rule::new(Action::Fail).on_code("fail"))
-        .rule(Rule::new(Action::Cancel).on_code("cancel"))
-        .rule(Rule::new(Action::Pause).on_code("pause"))
-        .rule(Rule::new(Action::Dead).on_category(Category::Rejected));
-    let engine = engine(&store, routes).await;
+    let failure_rules = FailureRules::new()
+        .rule(FailureRule::new(Action::Fail).on_code("fail"))
+        .rule(FailureRule::new(Action::Cancel).on_code("cancel"))
+        .rule(FailureRule::new(Action::Pause).on_code("pause"))
+        .rule(FailureRule::new(Action::Dead).on_category(Category::Rejected));
+    let engine = engine(&store, failure_rules).await;
     let ends = [
         ("fail", State::Failed, 1),
         ("cancel", State::Cancelled, 1),
@@ -94,7 +94,9 @@ async fn each_rule_leads_its_failures_where_it_says() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn what_no_rule_fits_goes_by_the_kinds_settings() -> Tested {
     let store = store();
-    let engine = engine(&store, Router::new().rule(Rule::new(Action::Pause).on_code("a"))).await;
+    let engine =
+        engine(&store, FailureRules::new().rule(FailureRule::new(Action::Pause).on_code("a")))
+            .await;
     let id = engine.submit_raw("work", "b".into()).await?.id;
     assert_eq!(reached(&store, id, State::Dead).await.attempt, 1);
     Ok(())
@@ -103,11 +105,11 @@ async fn what_no_rule_fits_goes_by_the_kinds_settings() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn retries_by_a_rule_run_out_as_others_do() -> Tested {
     let store = store();
-    let routes = Router::new()
-        .rule(Rule::new(Action::RetryAfter(seconds(30))).on_code("later"))
-        .rule(Rule::new(Action::RetrySlower(4)).on_code("slower").sticky(Sticky::No))
-        .rule(Rule::new(Action::Retry).on_code("again").sticky(Sticky::No));
-    let engine = engine(&store, routes).await;
+    let failure_rules = FailureRules::new()
+        .rule(FailureRule::new(Action::RetryAfter(seconds(30))).on_code("later"))
+        .rule(FailureRule::new(Action::RetrySlower(4)).on_code("slower").sticky(Sticky::No))
+        .rule(FailureRule::new(Action::Retry).on_code("again").sticky(Sticky::No));
+    let engine = engine(&store, failure_rules).await;
     for (code, wait) in [("later", 30), ("slower", 4), ("again", 1)] {
         let id = engine.submit_raw("work", code.into()).await?.id;
         reached(&store, id, State::Dead).await;
@@ -121,10 +123,10 @@ async fn retries_by_a_rule_run_out_as_others_do() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn a_rule_keeps_a_retry_with_its_holder_or_lets_it_go() -> Tested {
     let store = store();
-    let routes = Router::new()
-        .rule(Rule::new(Action::RetryAfter(minutes(5))).on_code("stay").sticky(Sticky::Yes))
-        .rule(Rule::new(Action::RetryAfter(seconds(7))).on_code("go").sticky(Sticky::No));
-    let engine = engine(&store, routes).await;
+    let failure_rules = FailureRules::new()
+        .rule(FailureRule::new(Action::RetryAfter(minutes(5))).on_code("stay").sticky(Sticky::Yes))
+        .rule(FailureRule::new(Action::RetryAfter(seconds(7))).on_code("go").sticky(Sticky::No));
+    let engine = engine(&store, failure_rules).await;
     let stay = engine.submit_raw("work", "stay".into()).await?.id;
     let go = engine.submit_raw("work", "go".into()).await?.id;
     tokio::time::sleep(seconds(1)).await;
@@ -137,8 +139,8 @@ async fn a_rule_keeps_a_retry_with_its_holder_or_lets_it_go() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn a_snooze_by_a_rule_uses_up_no_attempt_and_is_told() -> Tested {
     let store = store();
-    let snooze = Rule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409));
-    let engine = engine(&store, Router::new().rule(snooze)).await;
+    let snooze = FailureRule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409));
+    let engine = engine(&store, FailureRules::new().rule(snooze)).await;
     let id = engine.submit_raw("work", "409".into()).deadline_in(minutes(31)).await?.id;
     let job = reached(&store, id, State::Dead).await;
     assert_eq!(job.failure.expect("it failed").category(), Category::Deadline);
@@ -153,10 +155,12 @@ async fn a_snooze_by_a_rule_uses_up_no_attempt_and_is_told() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn rules_that_are_changed_hold_at_once() -> Tested {
     let store = store();
-    let engine = engine(&store, Router::new().rule(Rule::new(Action::Snooze(seconds(5))))).await;
+    let engine =
+        engine(&store, FailureRules::new().rule(FailureRule::new(Action::Snooze(seconds(5)))))
+            .await;
     let id = engine.submit_raw("work", "stuck".into()).await?.id;
     tokio::time::sleep(seconds(12)).await;
-    let given_up = routed(Router::new().rule(Rule::new(Action::Fail)));
+    let given_up = routed(FailureRules::new().rule(FailureRule::new(Action::Fail)));
     engine.put_kind(&KindName::parse("work")?, &given_up, &Actor::new("test")).await?;
     assert_eq!(reached(&store, id, State::Failed).await.attempt, 1);
     Ok(())
@@ -166,7 +170,10 @@ async fn rules_that_are_changed_hold_at_once() -> Tested {
 async fn what_a_handler_says_outright_is_not_overruled() -> Tested {
     let store = store();
     let engine = Engine::builder(shared(&store))
-        .kind("work", routed(Router::new().rule(Rule::new(Action::Snooze(seconds(1))))))
+        .kind(
+            "work",
+            routed(FailureRules::new().rule(FailureRule::new(Action::Snooze(seconds(1))))),
+        )
         .raw_handler("work", |_| async {
             Report::Dead(Failure::new(Category::Rejected, Some("409"), "no"))
         })
@@ -179,20 +186,22 @@ async fn what_a_handler_says_outright_is_not_overruled() -> Tested {
 
 #[tokio::test(start_paused = true)]
 async fn rules_that_cannot_work_are_refused_at_start() {
-    let routes =
-        Router::new().rule(Rule::new(Action::Dead)).rule(Rule::new(Action::Fail).on_code("a"));
-    let start = Engine::builder(shared(&store())).kind("work", routed(routes)).start();
-    let expected = "kind `work`: routes: rule 2: is never reached: rule 1 matches every failure";
+    let failure_rules = FailureRules::new()
+        .rule(FailureRule::new(Action::Dead))
+        .rule(FailureRule::new(Action::Fail).on_code("a"));
+    let start = Engine::builder(shared(&store())).kind("work", routed(failure_rules)).start();
+    let expected =
+        "kind `work`: failure_rules: rule 2: is never reached: rule 1 matches every failure";
     assert_eq!(start.await.unwrap_err().to_string(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_decided_is_counted_by_decision_and_category() -> Tested {
     let store = store();
-    let routes = Router::new()
-        .rule(Rule::new(Action::Fail).on_code("fail"))
-        .rule(Rule::new(Action::Retry).on_code("again"));
-    let engine = engine(&store, routes).await;
+    let failure_rules = FailureRules::new()
+        .rule(FailureRule::new(Action::Fail).on_code("fail"))
+        .rule(FailureRule::new(Action::Retry).on_code("again"));
+    let engine = engine(&store, failure_rules).await;
     assert_eq!(engine.decisions(), []);
     for (code, state) in [
         ("ok", State::Succeeded),
@@ -237,8 +246,8 @@ impl From<BankError> for Report {
 async fn a_handlers_error_is_routed_by_its_type() -> Tested {
     let store = store();
     let engine = Engine::builder(shared(&store))
-        .kind("work", routed(Router::new()))
-        .kind("plain", routed(Router::new()))
+        .kind("work", routed(FailureRules::new()))
+        .kind("plain", routed(FailureRules::new()))
         .raw_handler("work", |ctx: JobContext| async move {
             if ctx.payload() == b"io" {
                 Err(std::io::Error::from(std::io::ErrorKind::TimedOut))?;
@@ -272,7 +281,8 @@ async fn a_handlers_error_is_routed_by_its_type() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn a_jobs_own_settings_hold_under_rules_too() -> Tested {
     let store = store();
-    let engine = engine(&store, Router::new().rule(Rule::new(Action::RetrySlower(2)))).await;
+    let engine =
+        engine(&store, FailureRules::new().rule(FailureRule::new(Action::RetrySlower(2)))).await;
     let own = Backoff::fixed(seconds(7));
     let id = engine.submit_raw("work", "a".into()).attempts_max(2).backoff(own).await?.id;
     reached(&store, id, State::Dead).await;

@@ -36,7 +36,7 @@ async fn start(
         }
     };
     Engine::builder(Arc::clone(store) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })
         .raw_handler("work", run)
         .shards(|job: &NewJob| Shard::of(job.tenant.as_ref(), job.shard_key.as_ref()))
         .start()

@@ -20,7 +20,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 fn panicking(store: &MemoryStore, panics: Verb, times: u32) -> (Arc<FaultyStore>, Arc<AtomicU32>) {
     let left = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&left);
-    let faulty = FaultyStore::in_weather(Arc::new(store.clone()), move |verb| {
+    let faulty = FaultyStore::with_faults(Arc::new(store.clone()), move |verb| {
         let count = Arc::clone(&count);
         Box::pin(async move {
             let spend = |left: u32| left.checked_sub(1);
@@ -123,7 +123,7 @@ async fn an_engine_that_cannot_even_leave_says_that_it_failed() -> Tested {
         let store = store();
         let panics = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&panics);
-        let faulty = FaultyStore::in_weather(Arc::new(store.clone()), move |called| {
+        let faulty = FaultyStore::with_faults(Arc::new(store.clone()), move |called| {
             let is_broken = count.load(Ordering::SeqCst) > 0;
             Box::pin(async move {
                 assert!(
@@ -138,7 +138,7 @@ async fn an_engine_that_cannot_even_leave_says_that_it_failed() -> Tested {
         broken.submit_raw("work", Vec::new()).delay(seconds(3)).await?;
         let failure = broken.failed().await;
         assert_eq!(failure.name, "settle", "{verb:?}");
-        assert!(broken.status().doubtful, "it starts nothing more");
+        assert!(broken.status().lease_expired, "it starts nothing more");
         broken.kill();
     }
     Ok(())
@@ -155,7 +155,7 @@ async fn a_failed_engine_stays_failed() -> Tested {
     broken.failed().await;
     let later = broken.submit_raw("work", Vec::new()).await?.id;
     tokio::time::sleep(seconds(120)).await;
-    assert!(broken.status().doubtful);
+    assert!(broken.status().lease_expired);
     let job = store.get(later).await?.expect("it is stored");
     assert_eq!((job.state(), job.fence.get()), (State::Scheduled, 0), "others run it");
     let living = store.holders().await?.into_iter().filter(|holder| holder.died.is_none());

@@ -69,7 +69,7 @@ async fn engine(
     };
     let runner = hosts.clone();
     Engine::builder(Arc::new(store.clone()) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 20, ..EngineSettings::default() })
         .kind("hook", settings)
         .runners(move |_, _| Some(Arc::new(runner.clone())))
         .start()
@@ -170,7 +170,7 @@ async fn a_runner_that_panics_over_a_target_fails_its_job_only() -> Tested {
     let category = dead.failure.as_ref().map(Failure::category);
     assert_eq!((dead.state(), dead.attempt, category), (State::Dead, 2, Some(Category::Panic)));
     assert_eq!(store.get(good).await?.unwrap().state(), State::Succeeded);
-    assert_eq!(engine.status().places_free, engine.status().places);
+    assert_eq!(engine.status().concurrency_free, engine.status().concurrency);
     engine.shutdown(seconds(1)).await;
     Ok(())
 }

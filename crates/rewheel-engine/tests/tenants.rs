@@ -48,7 +48,7 @@ impl Fleet {
         for _ in 0..engines {
             let seen = Arc::clone(&fleet.starts);
             let engine = Engine::builder(Arc::clone(&fleet.store) as Arc<dyn Store>)
-                .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+                .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })
                 .tenant("acme", acme.clone())
                 .kind("work", kind.clone())
                 .raw_handler("work", move |context| {
@@ -141,7 +141,7 @@ async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
 async fn many_slow_tenants_are_in_nobodys_way() -> Tested {
     let (start, mut starts) = tokio::sync::mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
-        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })
         .tenant("*", rate("1/m"))
         .tenant("other", TenantSettings::default())
         .raw_handler("work", move |context| {
@@ -223,7 +223,7 @@ async fn a_tenant_has_only_so_much_at_once() -> Tested {
     let settings = TenantSettings { concurrency_max: Some(3), ..TenantSettings::default() };
     let store = Arc::new(MemoryStore::new());
     let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })
         .tenant("*", settings)
         .raw_handler("work", move |_| {
             seen.fetch_max(counted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::incident_desk::IncidentDesk;
 use crate::problem::{Code, Problem};
-use crate::rest::BodyRoom;
+use crate::rest::BodyMemory;
 use crate::tokens::Keeper;
 use crate::workers::Workers;
 use rewheel::Random;
@@ -24,7 +24,7 @@ pub(crate) struct App {
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
     requests: Semaphore,
-    bodies: Arc<BodyRoom>,
+    bodies: Arc<BodyMemory>,
     workers: Workers,
     incidents: IncidentDesk,
     tokens: Keeper,
@@ -38,7 +38,7 @@ impl App {
         let limits = &server.limits;
         App {
             requests: Semaphore::new(limits.requests_max),
-            bodies: Arc::new(BodyRoom::new(limits.bodies_bytes_max)),
+            bodies: Arc::new(BodyMemory::new(limits.bodies_bytes_max)),
             config,
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
@@ -93,7 +93,7 @@ impl App {
     }
 
     /// Returns the memory for the bodies of requests.
-    pub(crate) fn bodies(&self) -> Arc<BodyRoom> {
+    pub(crate) fn bodies(&self) -> Arc<BodyMemory> {
         Arc::clone(&self.bodies)
     }
 

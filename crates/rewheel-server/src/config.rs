@@ -1,22 +1,22 @@
 //! Reads the config: defaults, file, environment variables, flags.
 
 mod credentials;
-mod doubts;
+mod warnings;
 mod environment;
 mod limits;
-mod place;
+mod location;
 mod reference;
 mod show;
 
 pub use self::credentials::{AdminToken, TlsFiles};
-pub use self::doubts::Doubt;
 pub use self::limits::LimitSettings;
-pub use self::place::ConfigError;
+pub use self::location::ConfigError;
 pub use self::reference::{DefaultValue, SETTINGS, Setting, example, page};
-pub use self::show::InForce;
+pub use self::show::EffectiveSetting;
+pub use self::warnings::ConfigWarning;
 
 use self::environment::Overrides;
-use self::place::File;
+use self::location::File;
 use crate::callback::Ceiling;
 use crate::notify::NotifyConfig;
 use crate::runners;
@@ -29,9 +29,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Settings of [`EngineSettings`] that are in the section `retention` of the file.
-const RETENTION: [&str; 3] = ["keep_ended", "keep_keys", "keep_audit"];
 
 /// The complete, checked config.
 ///
@@ -148,17 +145,21 @@ struct Sections {
 #[serde(default, deny_unknown_fields)]
 struct Retention {
     #[serde(with = "duration::serde")]
-    keep_ended: Duration,
+    ended: Duration,
     #[serde(with = "duration::serde")]
-    keep_keys: Duration,
+    keys: Duration,
     #[serde(with = "duration::serde")]
-    keep_audit: Duration,
+    audit: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Retention {
-        let EngineSettings { keep_ended, keep_keys, keep_audit, .. } = EngineSettings::default();
-        Retention { keep_ended, keep_keys, keep_audit }
+        let engine = EngineSettings::default();
+        Retention {
+            ended: engine.retention_ended,
+            keys: engine.retention_keys,
+            audit: engine.retention_audit,
+        }
     }
 }
 
@@ -212,7 +213,6 @@ impl Config {
     }
 
     fn assemble(file: &File, env: &Overrides) -> Result<Config, ConfigError> {
-        file.check_keys()?;
         // Check the file alone first: its errors have a line, errors of the merged config have none.
         let alone: Sections = file.sections()?;
         if alone.server.admin_token.is_some() {
@@ -225,10 +225,16 @@ impl Config {
             None => file.at_rule(file.error(key).because(why)),
         };
         let mut engine = sections.engine;
-        engine.check().map_err(|error| setting(&error.to_string(), "engine", &wrong))?;
-        engine.keep_ended = sections.retention.keep_ended;
-        engine.keep_keys = sections.retention.keep_keys;
-        engine.keep_audit = sections.retention.keep_audit;
+        engine.retention_ended = sections.retention.ended;
+        engine.retention_keys = sections.retention.keys;
+        engine.retention_audit = sections.retention.audit;
+        engine.check().map_err(|error| {
+            let error = error.to_string();
+            match error.strip_prefix("retention_") {
+                Some(error) => setting(error, "retention", &wrong),
+                None => setting(&error, "engine", &wrong),
+            }
+        })?;
         if let Some(most) = sections.store.pool_max {
             if !sections.store.is_server() {
                 return Err(wrong("store.pool_max", "applies only to database servers: remove it"));

@@ -3,16 +3,16 @@
 //! A connection either waits for a request or serves one. There is no timer per connection: one
 //! ticker checks all of them.
 
-mod line;
+mod connection;
 mod raw;
-mod room;
+mod registry;
 mod serve;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use self::line::Line;
-use self::room::Room;
+use self::connection::Connection;
+use self::registry::Registry;
 use crate::config::LimitSettings;
 use axum::Router;
 use rewheel::CancelToken;
@@ -62,12 +62,12 @@ impl Handshake for Plain {
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: LimitSettings,
-    room: Arc<Room>,
+    room: Arc<Registry>,
 }
 
 impl Connections {
     pub(crate) fn new(limits: &LimitSettings) -> Connections {
-        Connections { limits: limits.clone(), room: Arc::new(Room::new(limits, tick(limits))) }
+        Connections { limits: limits.clone(), room: Arc::new(Registry::new(limits, tick(limits))) }
     }
 
     /// Serves connections until `quiet`, then lets running responses finish.
@@ -111,7 +111,7 @@ impl Connections {
                     tasks.spawn(served.run(connection, handshake.clone(), place));
                 }
                 None if tasks.len() < self.limits.connections_max + REFUSED_MAX => {
-                    tasks.spawn(serve::refuse(connection, handshake.clone(), Line::apart()));
+                    tasks.spawn(serve::refuse(connection, handshake.clone(), Connection::apart()));
                 }
                 None => {}
             }

@@ -7,7 +7,7 @@ mod callee;
 mod kinds;
 mod trickle;
 mod narrate;
-mod line;
+mod output;
 
 pub use self::narrate::narrate;
 pub use self::trickle::trickle;

@@ -1,6 +1,6 @@
 //! Reads incidents from the store, one read at a time; requests that wait for the same incidents share one read.
 
-use rewheel_core::store::{Answer, FailureScan, Store};
+use rewheel_core::store::{FailureScan, Store, StoreResult};
 use rewheel_core::{Incident, Incidents, KindName, Tenant};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct Found {
 
 impl IncidentDesk {
     /// Returns the incidents of these kinds and this tenant, from a read that started after this call.
-    pub(crate) async fn ask(&self, store: &dyn Store, about: Subject) -> Answer<Arc<Found>> {
+    pub(crate) async fn ask(&self, store: &dyn Store, about: Subject) -> StoreResult<Arc<Found>> {
         let asked = self.events.fetch_add(1, Ordering::SeqCst);
         let mut readings = self.readings.lock().await;
         if let Some(reading) = readings.get(&about).filter(|reading| reading.began > asked) {
@@ -77,7 +77,7 @@ mod tests {
     #[tokio::test]
     async fn those_who_wait_share_one_reading_and_nobody_gets_an_old_one() {
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let store = FaultyStore::in_weather(memory, |verb| {
+        let store = FaultyStore::with_faults(memory, |verb| {
             Box::pin(async move {
                 assert!(matches!(verb, Verb::Failures), "{verb:?} is not needed");
                 tokio::task::yield_now().await;

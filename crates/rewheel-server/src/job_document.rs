@@ -7,7 +7,7 @@ use crate::payload;
 use crate::rfc3339;
 use rewheel::duration;
 use rewheel_core::store::AttemptRecord;
-use rewheel_core::{AuditEntry, Facts, Failure, Job, Status, Timestamp};
+use rewheel_core::{AuditEntry, AuditFields, Failure, Job, Status, Timestamp};
 use rewheel_engine::{HeldJob, KindSettings};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -235,10 +235,10 @@ impl AuditDocument {
     }
 }
 
-/// Facts that are timestamps, which the log stores as milliseconds.
+/// AuditFields that are timestamps, which the log stores as milliseconds.
 const INSTANTS: [&str; 3] = ["due", "deadline", "parked"];
 
-fn facts(facts: &Facts) -> serde_json::Value {
+fn facts(facts: &AuditFields) -> serde_json::Value {
     facts.iter().map(|(name, value)| (name.to_owned(), fact(name, value))).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::callback::masked;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
-use rewheel_core::{Action, Kind, Router, Rule, State};
+use rewheel_core::{Action, FailureRule, FailureRules, Kind, State};
 use rewheel_engine::{BreakerSettings, BudgetSettings, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
@@ -164,7 +164,7 @@ pub(crate) fn names() -> Vec<String> {
         retry_budget: Some(BudgetSettings::default()),
         rate: "1/s".parse().ok(),
         callback: Some(serde_json::Value::Null),
-        routes: Router::new().rule(Rule::new(Action::Retry)),
+        failure_rules: FailureRules::new().rule(FailureRule::new(Action::Retry)),
         ..KindSettings::default()
     };
     match serde_json::to_value(all) {
@@ -177,7 +177,7 @@ pub(crate) fn names() -> Vec<String> {
 fn place(name: &str, why: &str) -> String {
     let number = why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
     match number.and_then(|(number, _)| number.parse::<usize>().ok()) {
-        Some(number) if name == "routes" => format!("/{name}/{}", number.saturating_sub(1)),
+        Some(number) if name == "failure_rules" => format!("/{name}/{}", number.saturating_sub(1)),
         Some(_) | None => format!("/{}", name.replace('.', "/")),
     }
 }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn every_setting_has_its_name() {
         let names = names();
-        let some = ["runner", "attempts_max", "concurrency_max", "callback", "routes"];
+        let some = ["runner", "attempts_max", "concurrency_max", "callback", "failure_rules"];
         for name in some {
             assert!(names.iter().any(|known| known == name), "{name} is missing");
         }
@@ -240,15 +240,17 @@ mod tests {
             let error = parse_settings(text).unwrap_err().errors.remove(0);
             (error.field, error.message)
         };
-        let text = r#"{"routes":[{"then":"retry","when":{"code":"a"}},{"then":"snoze 5m"}]}"#;
+        let text =
+            r#"{"failure_rules":[{"then":"retry","when":{"code":"a"}},{"then":"snoze 5m"}]}"#;
         let (field, message) = blamed(text);
-        assert_eq!(field, "/routes/1");
+        assert_eq!(field, "/failure_rules/1");
         assert!(message.starts_with("rule 2: then: `snoze 5m` is not one of retry"), "{message}");
-        let (field, message) = blamed(r#"{"routes":[{"then":"retry 2h"}],"retry_after_max":"1h"}"#);
-        assert_eq!(field, "/routes/0");
+        let (field, message) =
+            blamed(r#"{"failure_rules":[{"then":"retry 2h"}],"retry_after_max":"1h"}"#);
+        assert_eq!(field, "/failure_rules/0");
         assert!(message.contains("longer than retry_after_max (1h)"), "{message}");
-        assert_eq!(blamed(r#"{"routes":{"then":"retry"}}"#).0, "/routes");
-        let good = r#"{"routes":[{"then":"retry 2h"}],"retry_after_max":"3h"}"#;
+        assert_eq!(blamed(r#"{"failure_rules":{"then":"retry"}}"#).0, "/failure_rules");
+        let good = r#"{"failure_rules":[{"then":"retry 2h"}],"retry_after_max":"3h"}"#;
         assert!(parse_settings(good).is_ok());
     }
 

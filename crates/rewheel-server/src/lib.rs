@@ -51,7 +51,7 @@ pub mod demo;
 mod serve;
 
 pub use self::log_fields::log_fields;
-pub use self::serve::{Said, ServeError, Server, Show, serve};
+pub use self::serve::{ServeError, Server, ServerEvent, Show, serve};
 pub use self::tls::TlsError;
 
 /// Runs the example of this crate's README as a test.

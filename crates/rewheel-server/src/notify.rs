@@ -15,7 +15,7 @@ mod judge;
 pub use self::http::HttpNotifier;
 pub use self::log::LogNotifier;
 pub use self::secret_text::SecretText;
-pub use self::settings::{NotifyConfig, RouteConfig, RouteError, To};
+pub use self::settings::{NotifyConfig, NotifyTarget, RouteConfig, RouteError};
 
 use crate::callback::{Allow, Clients};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -30,7 +30,7 @@ pub struct Built {
     /// Its name in metrics and logs.
     pub name: String,
     /// Its destination.
-    pub to: To,
+    pub to: NotifyTarget,
     /// The notices it receives.
     pub route: Route,
     /// The notifier itself.
@@ -50,9 +50,9 @@ impl std::fmt::Debug for Built {
 /// Returns the first invalid route.
 ///
 /// ```
-/// use rewheel_server::notify::{NotifyConfig, RouteConfig, To, build};
+/// use rewheel_server::notify::{NotifyConfig, RouteConfig, NotifyTarget, build};
 ///
-/// let to_log = RouteConfig { to: To::Log, ..RouteConfig::default() };
+/// let to_log = RouteConfig { to: NotifyTarget::Log, ..RouteConfig::default() };
 /// let config = NotifyConfig { route: vec![to_log], ..NotifyConfig::default() };
 /// assert_eq!(build(&config)?[0].name, "log (route 0)");
 /// # Ok::<(), rewheel_server::notify::RouteError>(())
@@ -98,11 +98,11 @@ fn everywhere() -> Allow {
 
 /// The result of a test notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct RouteTest {
     /// The name of the notifier.
     pub name: String,
     /// Its destination.
-    pub to: To,
+    pub to: NotifyTarget,
     /// Why the test notice was not delivered, if it was not.
     pub error: Option<String>,
     /// How long it took.
@@ -113,7 +113,7 @@ pub struct Tried {
 ///
 /// # Errors
 /// Returns the first invalid route.
-pub async fn try_out(config: &NotifyConfig) -> Result<Vec<Tried>, RouteError> {
+pub async fn try_out(config: &NotifyConfig) -> Result<Vec<RouteTest>, RouteError> {
     let mut tried = Vec::new();
     let clock = Clock::system();
     for built in build(config)? {
@@ -126,7 +126,7 @@ pub async fn try_out(config: &NotifyConfig) -> Result<Vec<Tried>, RouteError> {
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some(format!("no answer within {}", rewheel::duration::text(config.timeout))),
         };
-        tried.push(Tried { name: built.name, to: built.to, error, took });
+        tried.push(RouteTest { name: built.name, to: built.to, error, took });
     }
     Ok(tried)
 }

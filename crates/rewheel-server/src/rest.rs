@@ -24,7 +24,7 @@ mod metrics;
 mod tokens;
 mod docs;
 
-pub(crate) use self::body::BodyRoom;
+pub(crate) use self::body::BodyMemory;
 pub(crate) use self::routes::{Group, groups};
 
 use crate::app::App;

@@ -63,7 +63,7 @@ pub enum ServeError {
 
 /// A status message for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ServerEvent {
     /// The server accepts requests at this address.
     Ready(SocketAddr),
     /// The introduction of the demo.
@@ -140,7 +140,7 @@ impl Server {
     pub async fn run(
         self,
         stop: impl Future<Output = ()>,
-        mut say: impl FnMut(&Said),
+        mut say: impl FnMut(&ServerEvent),
     ) -> Result<(), ServeError> {
         let Server { app, listener, tls, address, demo } = self;
         let quiet = CancelToken::new();
@@ -153,18 +153,18 @@ impl Server {
             let mut failure = None;
             let stop = async { failure = until_failure(&engine, stop).await };
             let stop = telemetry::while_exported(engine.clone(), telemetry, stop);
-            say(&Said::Ready(address));
+            say(&ServerEvent::Ready(address));
             if let Some(demo) = &demo {
-                say(&Said::Showing(demo.to_string()));
+                say(&ServerEvent::Showing(demo.to_string()));
                 show_until(&engine, stop).await;
             } else {
                 stop.await;
             }
             // Load balancers see the shutdown in /readyz from here on.
             app.stop();
-            say(&Said::Stopping);
+            say(&ServerEvent::Stopping);
             let shutdown = engine.shutdown(app.config().server.shutdown_grace).await;
-            say(&Said::Stopped(shutdown));
+            say(&ServerEvent::Stopped(shutdown));
             Ok::<_, ServeError>((engine, failure))
         };
         let (engine, failure) = tokio::select! {
@@ -263,7 +263,11 @@ async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
 ///
 /// # Errors
 /// Says what could not be started, or that a second signal interrupted the shutdown.
-pub async fn serve(config: Config, show: Show, say: impl FnMut(&Said)) -> Result<(), ServeError> {
+pub async fn serve(
+    config: Config,
+    show: Show,
+    say: impl FnMut(&ServerEvent),
+) -> Result<(), ServeError> {
     let mut signals = Signals::new()?;
     let asked = CancelToken::new();
     let server = Server::bind(config).await?.show(show).await?;
@@ -332,7 +336,7 @@ mod tests {
     async fn a_server_ends_with_its_engine() {
         let breaks = Arc::new(AtomicBool::new(false));
         let is_broken = Arc::clone(&breaks);
-        let faulty = FaultyStore::in_weather(Arc::new(MemoryStore::new()), move |verb| {
+        let faulty = FaultyStore::with_faults(Arc::new(MemoryStore::new()), move |verb| {
             let is_hit = verb == Verb::Lanes && is_broken.load(Ordering::SeqCst);
             Box::pin(async move {
                 assert!(!is_hit, "a bug in the driver");

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel::{CancelToken, Category, Verdict, millis, seconds};
 use rewheel_core::{
-    Because, Failure, Fence, Job, JobId, Key, KindName, Lane, Priority, Report, Shard, Status,
+    DueReason, Failure, Fence, Job, JobId, Key, KindName, Lane, Priority, Report, Shard, Status,
     Tenant, Timestamp, Version,
 };
 use rewheel_server::callback::{Callback, CallbackRunner, Clients};
@@ -107,7 +107,7 @@ fn job(payload: &Value) -> Job {
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),
-        because: Because::Submitted,
+        because: DueReason::Submitted,
         status: Status::Scheduled,
         fence: Fence::new(4),
         version: Version::new(1),

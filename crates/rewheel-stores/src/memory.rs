@@ -24,7 +24,7 @@ pub use self::simulation::Weakness;
 use crate::clock;
 use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
-use rewheel_core::store::{Answer, ClockOffset, StoreError};
+use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use world::World;
@@ -99,7 +99,7 @@ impl MemoryStore {
     }
 
     /// Runs a verb as one transaction: a verb that fails writes nothing.
-    fn run<T>(&self, verb: impl FnOnce(&mut World, Timestamp) -> Answer<T>) -> Answer<T> {
+    fn run<T>(&self, verb: impl FnOnce(&mut World, Timestamp) -> StoreResult<T>) -> StoreResult<T> {
         let mut world = self.lock()?;
         if world.closed {
             return Err(StoreError::Closed);
@@ -117,7 +117,7 @@ impl MemoryStore {
         answer
     }
 
-    fn lock(&self) -> Answer<MutexGuard<'_, World>> {
+    fn lock(&self) -> StoreResult<MutexGuard<'_, World>> {
         self.shared.world.lock().map_err(|_| StoreError::Broken {
             what: "the memory store panicked in the middle of a write: restart the process"
                 .to_owned(),

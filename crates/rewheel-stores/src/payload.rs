@@ -1,6 +1,6 @@
 //! Checks the size of payloads, and hashes them for idempotency keys.
 
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{StoreError, StoreResult};
 use sha2::{Digest, Sha256};
 
 /// Returns the hash of a payload that its key stores.
@@ -9,7 +9,7 @@ pub(crate) fn payload_hash(payload: &[u8]) -> [u8; 32] {
 }
 
 /// Rejects a payload that is larger than the store allows.
-pub(crate) fn refuse_large(payload: &[u8], bytes_max: usize) -> Answer<()> {
+pub(crate) fn refuse_large(payload: &[u8], bytes_max: usize) -> StoreResult<()> {
     if payload.len() <= bytes_max {
         return Ok(());
     }

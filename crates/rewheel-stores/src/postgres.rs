@@ -10,24 +10,24 @@ mod session;
 mod tls;
 mod migrate;
 mod lanes;
-mod place;
+mod row_address;
 mod row;
 mod fleet;
 mod verbs;
-mod answers;
-mod inside;
+mod store_traits;
+mod caller_transaction;
 
 pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
 use self::error::{Stage, broken, judge_pool};
 use self::fleet::Fleet;
 use self::lanes::Lanes;
-use self::place::Places;
+use self::row_address::Places;
 use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use rewheel_core::store::{Answer, ClockOffset, Sample};
+use rewheel_core::store::{ClockOffset, Sample, StoreResult};
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
@@ -117,7 +117,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// Says what is wrong with the URL, the server or the tables, and what to do.
-    pub async fn open(url: &str) -> Answer<PostgresStore> {
+    pub async fn open(url: &str) -> StoreResult<PostgresStore> {
         let options = PostgresOptions::parse(url);
         let options = options.map_err(|error| broken(error.to_string(), None))?;
         PostgresStore::open_with(options).await
@@ -127,7 +127,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// Says what is wrong with the server or the tables, and what to do.
-    pub async fn open_with(options: PostgresOptions) -> Answer<PostgresStore> {
+    pub async fn open_with(options: PostgresOptions) -> StoreResult<PostgresStore> {
         let tls = tls::connector(&options.verify)?;
         let direct = options.pooler == Pooler::None;
         let work = pool(&server(&options, direct, false), &tls, options.pool_max, &options)?;
@@ -158,47 +158,47 @@ impl PostgresStore {
     }
 
     /// Returns a session for single statements that only read.
-    async fn read(&self) -> Answer<Session<'_>> {
+    async fn read(&self) -> StoreResult<Session<'_>> {
         self.session(&self.shared.work, false, Stage::Open).await
     }
 
     /// Returns a session for single statements that each commit.
-    async fn write(&self) -> Answer<Session<'_>> {
+    async fn write(&self) -> StoreResult<Session<'_>> {
         self.session(&self.shared.work, false, Stage::Committing).await
     }
 
     /// Returns a session for single statements that each commit, on the heartbeat's connection.
-    async fn live(&self) -> Answer<Session<'_>> {
+    async fn live(&self) -> StoreResult<Session<'_>> {
         self.session(&self.shared.life, false, Stage::Committing).await
     }
 
     /// Returns a session whose statements are one transaction.
-    async fn transaction(&self) -> Answer<Session<'_>> {
+    async fn transaction(&self) -> StoreResult<Session<'_>> {
         self.session(&self.shared.work, true, Stage::Open).await
     }
 
     /// Returns a session whose statements see one snapshot.
-    async fn snapshot(&self) -> Answer<Session<'_>> {
+    async fn snapshot(&self) -> StoreResult<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
     /// Returns a session whose statements see one snapshot and may take minutes.
-    async fn long_snapshot(&self) -> Answer<Session<'_>> {
+    async fn long_snapshot(&self) -> StoreResult<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_long_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
     /// Returns a session whose statements are one transaction with a short lock timeout.
-    async fn hasty(&self) -> Answer<Session<'_>> {
+    async fn hasty(&self) -> StoreResult<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_hasty.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
-    async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> Answer<Session<'_>> {
+    async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> StoreResult<Session<'_>> {
         let connection = pool.get().await.map_err(judge_pool)?;
         // Behind a pooler, session settings last for one transaction only.
         let begin = (together || !self.shared.prepares).then_some(self.shared.begin.as_str());
@@ -312,7 +312,7 @@ fn pool(
     tls: &MakeRustlsConnect,
     max: usize,
     options: &PostgresOptions,
-) -> Answer<Pool> {
+) -> StoreResult<Pool> {
     let recycling_method = RecyclingMethod::Fast;
     let manager =
         Manager::from_config(server.clone(), tls.clone(), ManagerConfig { recycling_method });

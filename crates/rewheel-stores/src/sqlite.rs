@@ -11,14 +11,14 @@ mod files;
 mod migrate;
 mod row;
 mod verbs;
-mod answers;
+mod store_traits;
 
 use self::files::Files;
 use self::queue::{Queue, Urgency};
 use self::transaction::Transaction;
 use self::writer::Writer;
 use crate::wakeup::Wakeup;
-use rewheel_core::store::{Answer, ClockOffset, StoreError};
+use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,7 +95,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Says what is wrong with the file or its folder, and what to do.
-    pub async fn open(path: impl AsRef<Path>) -> Answer<SqliteStore> {
+    pub async fn open(path: impl AsRef<Path>) -> StoreResult<SqliteStore> {
         SqliteStore::open_with(path, SqliteOptions::default()).await
     }
 
@@ -103,7 +103,10 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Says what is wrong with the file or its folder, and what to do.
-    pub async fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Answer<SqliteStore> {
+    pub async fn open_with(
+        path: impl AsRef<Path>,
+        options: SqliteOptions,
+    ) -> StoreResult<SqliteStore> {
         let files = Files::new(path.as_ref().to_owned(), &options);
         let shared = Arc::new(Shared {
             files: files.clone(),
@@ -143,32 +146,32 @@ impl SqliteStore {
     async fn write<T: Send + 'static>(
         &self,
         weight: usize,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::VerbError> + Send + 'static,
+    ) -> StoreResult<T> {
         self.shared.writes.ask(Urgency::Work, weight, work).await
     }
 
     /// Runs an urgent write, such as a heartbeat: a holder's lease depends on it.
     async fn live<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::VerbError> + Send + 'static,
+    ) -> StoreResult<T> {
         self.shared.writes.ask(Urgency::Life, 1, work).await
     }
 
     /// Runs a read that the engine's work depends on, so that it does not wait behind other reads.
     async fn look<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::VerbError> + Send + 'static,
+    ) -> StoreResult<T> {
         self.shared.reads.ask(Urgency::Life, 1, work).await
     }
 
     /// Runs a read.
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::VerbError> + Send + 'static,
+    ) -> StoreResult<T> {
         self.shared.reads.ask(Urgency::Work, 1, work).await
     }
 
@@ -204,7 +207,7 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Answer<JoinHandle<()>> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> StoreResult<JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)

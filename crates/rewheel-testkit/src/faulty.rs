@@ -3,7 +3,7 @@
 mod forward;
 
 use rewheel_core::JobId;
-use rewheel_core::store::{Answer, Store, StoreError};
+use rewheel_core::store::{Store, StoreError, StoreResult};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,12 +20,12 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
     withheld: AtomicU64,
-    weather: Option<Box<Weather>>,
+    weather: Option<Box<FaultPlan>>,
     is_silent: bool,
 }
 
 /// Delays a call, and decides whether it fails.
-pub type Weather =
+pub type FaultPlan =
     dyn Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> + Send + Sync;
 
 impl std::fmt::Debug for FaultyStore {
@@ -86,7 +86,7 @@ pub enum Verb {
     Leave,
     Holders,
     Holder,
-    Bury,
+    ExpireHolder,
     Sweep,
     PutKinds,
     Kinds,
@@ -132,7 +132,7 @@ impl FaultyStore {
     }
 
     /// Passes every call through a function first, which may delay it or make it fail.
-    pub fn in_weather(
+    pub fn with_faults(
         inner: Arc<dyn Store>,
         weather: impl Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>>
         + Send
@@ -182,8 +182,8 @@ impl FaultyStore {
     async fn through<T>(
         &self,
         verb: Verb,
-        call: impl Future<Output = Answer<T>> + Send,
-    ) -> Answer<T> {
+        call: impl Future<Output = StoreResult<T>> + Send,
+    ) -> StoreResult<T> {
         let told = self.plan.lock().unwrap().next.get_mut(&verb).and_then(VecDeque::pop_front);
         let fault = match (told, &self.weather) {
             (None, Some(weather)) => weather(verb).await,
@@ -207,7 +207,7 @@ impl FaultyStore {
     }
 
     /// Rejects a batch with a bad job.
-    fn check(&self, mut jobs: impl Iterator<Item = JobId>) -> Answer<()> {
+    fn check(&self, mut jobs: impl Iterator<Item = JobId>) -> StoreResult<()> {
         let mut plan = self.plan.lock().unwrap();
         match jobs.find(|job| plan.bad.contains(job) || plan.bad_once.remove(job)) {
             None => Ok(()),

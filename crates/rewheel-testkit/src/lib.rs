@@ -21,7 +21,7 @@ mod schema;
 pub mod conformance;
 pub mod idempotency;
 
-pub use self::faulty::{Fault, FaultyStore, Verb, Weather};
+pub use self::faulty::{Fault, FaultPlan, FaultyStore, Verb};
 pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};

@@ -1,10 +1,12 @@
 //! Test steps that operators would do.
 
 use crate::subject::Subject;
-use rewheel_core::store::{Change, Changed, Claim, Leased, Prune, Pruned, Settlement, Sweep, What};
+use rewheel_core::store::{
+    Change, ChangeVerb, Changed, Claim, Leased, Prune, Pruned, Settlement, Sweep,
+};
 use rewheel_core::{
-    Actor, Decision, Holder, HolderId, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewJob, State, Timestamp, Version,
+    Actor, Decision, Holder, HolderId, JobEvent, JobId, Kind, KindChange, KindChanged, KindName,
+    Lane, Lease, NewJob, Retain, State, Timestamp, Version,
 };
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use std::time::Duration;
 pub(crate) const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// No retention of an ended job and its key.
-pub(crate) const KEEP_NOTHING: Keep = Keep { job: Duration::ZERO, key: Duration::ZERO };
+pub(crate) const KEEP_NOTHING: Retain = Retain { job: Duration::ZERO, key: Duration::ZERO };
 
 impl Subject {
     /// Stores a job of a new kind, and brings it into a state. Other due jobs of its lane may be
@@ -21,15 +23,15 @@ impl Subject {
         match state {
             State::Scheduled => self.submit(kind).await,
             State::Leased => self.leased(kind).await.1.job,
-            State::Paused => self.changed_by(kind, What::Pause).await,
-            State::Cancelled => self.changed_by(kind, What::Cancel).await,
+            State::Paused => self.changed_by(kind, ChangeVerb::Pause).await,
+            State::Cancelled => self.changed_by(kind, ChangeVerb::Cancel).await,
             State::Succeeded => self.ended_by(kind, Decision::Succeed).await,
             State::Failed => self.ended_by(kind, Decision::Fail { failure: self.timeout() }).await,
             State::Dead => self.dead_letter(kind).await,
         }
     }
 
-    async fn changed_by(&self, kind: &str, what: What) -> JobId {
+    async fn changed_by(&self, kind: &str, what: ChangeVerb) -> JobId {
         let job = self.submit(kind).await;
         let changed = self.change(job, what).await;
         assert!(matches!(changed, Changed::Applied { .. }), "not changed: {changed:?}");
@@ -72,17 +74,17 @@ impl Subject {
 
     /// Gives one job back.
     pub async fn give_back(&self, holder: HolderId, lease: Lease) {
-        self.store.give_back(holder, &[lease], Keep::default()).await.unwrap();
+        self.store.give_back(holder, &[lease], Retain::default()).await.unwrap();
     }
 
     /// Sweeps at most a thousand jobs.
     pub async fn sweep(&self, by: HolderId) -> Vec<JobEvent> {
-        self.store.sweep(&Sweep::new(by, 1_000, Keep::default())).await.unwrap()
+        self.store.sweep(&Sweep::new(by, 1_000, Retain::default())).await.unwrap()
     }
 
     /// Expires a holder, and frees its jobs.
     pub async fn take_over(&self, by: HolderId, other: HolderId) -> Vec<JobEvent> {
-        self.bury(by, other).await;
+        self.expire_holder(by, other).await;
         self.sweep(by).await
     }
 
@@ -92,13 +94,13 @@ impl Subject {
     }
 
     /// Changes one job, if it still has this version.
-    pub async fn change_if(&self, job: JobId, what: What, version: Version) -> Changed {
+    pub async fn change_if(&self, job: JobId, what: ChangeVerb, version: Version) -> Changed {
         let change = [Change { job, what, if_version: Some(version) }];
-        self.store.change(&change, &Actor::new("suite"), Keep::default()).await.unwrap()[0]
+        self.store.change(&change, &Actor::new("suite"), Retain::default()).await.unwrap()[0]
     }
 
     /// Changes one job, which must succeed, and returns its version.
-    pub async fn apply(&self, job: JobId, what: What) -> Version {
+    pub async fn apply(&self, job: JobId, what: ChangeVerb) -> Version {
         let changed = self.change(job, what).await;
         let Changed::Applied { version, .. } = changed else { panic!("not applied: {changed:?}") };
         version

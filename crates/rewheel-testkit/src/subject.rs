@@ -2,12 +2,12 @@
 
 use rewheel::{Category, Random};
 use rewheel_core::store::{
-    Answer, Change, Changed, Claim, ClockOffset, Insert, Inserted, LaneHead, Leased, Outcome,
-    Settled, Settlement, Store, Sweep, Visit, What,
+    Change, ChangeVerb, Changed, Claim, ClockOffset, Insert, Inserted, LaneHead, Leased, Outcome,
+    Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, Role, Shard, State, Timestamp,
+    Actor, Decision, DueReason, Failure, HolderId, Job, JobId, KindName, Lane, Lease, NewHolder,
+    NewJob, NewKind, Priority, Retain, Role, Shard, State, Timestamp,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Subject {
         holder: HolderId,
         kinds: &[&str],
         limit: usize,
-    ) -> Answer<Vec<Leased>> {
+    ) -> StoreResult<Vec<Leased>> {
         let visits: Vec<Visit> = kinds.iter().map(|kind| self.visit(lane(kind), limit)).collect();
         let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit };
         self.store.claim(&claim).await
@@ -161,7 +161,7 @@ impl Subject {
     /// Builds the settlement of a failed attempt with a retry after a delay.
     pub fn retry(&self, lease: Lease, after: Duration, sticky: bool) -> Settlement {
         Settlement {
-            decision: Decision::Retry { after, sticky, because: Because::Backoff },
+            decision: Decision::Retry { after, sticky, because: DueReason::Backoff },
             failure: Some(self.timeout()),
             hold: ATTEMPT_TIMEOUT + GRACE,
             ..Settlement::succeed(lease)
@@ -191,10 +191,10 @@ impl Subject {
     }
 
     /// Changes one job on behalf of an operator.
-    pub async fn change(&self, job: JobId, what: What) -> Changed {
+    pub async fn change(&self, job: JobId, what: ChangeVerb) -> Changed {
         let change = [Change::new(job, what)];
         let answers =
-            self.store.change(&change, &Actor::new("suite"), Keep::default()).await.unwrap();
+            self.store.change(&change, &Actor::new("suite"), Retain::default()).await.unwrap();
         assert_eq!(answers.len(), 1);
         answers[0]
     }
@@ -212,12 +212,12 @@ impl Subject {
     }
 
     /// Expires a holder: its lease expires, and `by` marks it as dead.
-    pub async fn bury(&self, by: HolderId, other: HolderId) {
-        use rewheel_core::store::Burial;
+    pub async fn expire_holder(&self, by: HolderId, other: HolderId) {
+        use rewheel_core::store::HolderExpiry;
         let all = self.store.holders().await.unwrap();
         let seen = all.iter().find(|holder| holder.id == other).expect("it joined").renewals;
         self.clock.advance(LEASE_TTL + seconds(1));
-        assert_eq!(self.store.bury(by, other, seen).await.unwrap(), Burial::Buried);
+        assert_eq!(self.store.expire_holder(by, other, seen).await.unwrap(), HolderExpiry::Expired);
     }
 
     /// Checks that every job is accounted for.
@@ -243,7 +243,7 @@ impl Subject {
     pub async fn heir_of(&self, from: HolderId) -> HolderId {
         let by = self.holder().await;
         self.store.leave(from).await.unwrap();
-        self.store.sweep(&Sweep::new(by, 1_000, Keep::default())).await.unwrap();
+        self.store.sweep(&Sweep::new(by, 1_000, Retain::default())).await.unwrap();
         by
     }
 

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// their results decide whether it closes or opens again.
 ///
 /// ```
-/// use rewheel::{CircuitBreaker, BreakerState, Why, seconds};
+/// use rewheel::{CircuitBreaker, BreakerState, GiveUpReason, seconds};
 /// use std::io;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,7 @@ use std::time::Duration;
 ///     assert_eq!(error.last().unwrap().kind(), io::ErrorKind::ConnectionRefused);
 /// }
 /// let refused = payments.call(|| charge()).await.unwrap_err();
-/// assert_eq!((payments.state(), refused.why()), (BreakerState::Open, Why::CircuitOpen));
+/// assert_eq!((payments.state(), refused.reason()), (BreakerState::Open, GiveUpReason::CircuitOpen));
 /// assert!(refused.retry_in().unwrap() <= seconds(30));
 /// # }
 /// ```
@@ -341,7 +341,7 @@ impl<K> KeyedCircuitBreaker<K> {
 }
 
 fn stopped<E>(error: E) -> Error<E> {
-    Error::new(Refused::new(crate::Why::Stopped, None), 1, Duration::ZERO, Some(error))
+    Error::new(Refused::new(crate::GiveUpReason::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
 /// What a finished call says about the dependency.

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::duration::nanos;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::limiter::gcra::Gcra;
 use crate::observer::{Observer, refused};
 use crate::ratio::Ratio;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// retry of single failures, and refuses retries that would exceed a share of the traffic. First attempts are never refused.
 ///
 /// ```
-/// use rewheel::{Retry, RetryBudget, Retryable, Why, millis};
+/// use rewheel::{Retry, RetryBudget, Retryable, GiveUpReason, millis};
 /// use std::io;
 ///
 /// let budget = RetryBudget::ratio(0.2).floor_per_second(0).burst(2).build();
@@ -142,7 +142,7 @@ impl RetryBudget {
             None => None,
         };
         let Shared { name, observer, .. } = &*self.shared;
-        Err(refused(observer.as_ref(), name, Refused::new(Why::BudgetExhausted, retry_in)))
+        Err(refused(observer.as_ref(), name, Refused::new(GiveUpReason::BudgetExhausted, retry_in)))
     }
 
     /// Returns the number of earned retries that are not used.

@@ -1,7 +1,7 @@
 //! Bulkhead: limits the number of concurrent calls.
 
 use crate::clock::{Clock, Moment};
-use crate::error::{Error, Refused, Why};
+use crate::error::{Error, GiveUpReason, Refused};
 use crate::observer::{Observer, refused};
 use crate::queue::{Queue, Ticket};
 use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
@@ -15,11 +15,11 @@ use std::time::Duration;
 /// A bulkhead. Clones share its state: create one per dependency, and keep it.
 ///
 /// ```
-/// use rewheel::{Bulkhead, Why};
+/// use rewheel::{Bulkhead, GiveUpReason};
 ///
-/// let reports = Bulkhead::places(1).build();
+/// let reports = Bulkhead::concurrency(1).build();
 /// let place = reports.try_acquire()?;
-/// assert_eq!(reports.try_acquire().unwrap_err().why, Why::BulkheadFull);
+/// assert_eq!(reports.try_acquire().unwrap_err().why, GiveUpReason::BulkheadFull);
 /// drop(place);
 /// assert!(reports.try_acquire().is_ok());
 /// # Ok::<_, rewheel::Refused>(())
@@ -48,29 +48,30 @@ impl Bulkhead {
     /// # Panics
     /// Panics if there are none; in a constant that is a compile error.
     #[track_caller]
-    pub const fn places(places: usize) -> BulkheadBuilder {
-        BulkheadBuilder::new(valid(checked_places(places)))
+    pub const fn concurrency(concurrency: usize) -> BulkheadBuilder {
+        BulkheadBuilder::new(valid(checked_concurrency(concurrency)))
     }
 
-    /// As [`places`](Bulkhead::places), without the panic.
+    /// As [`concurrency`](Bulkhead::concurrency), without the panic.
     ///
     /// ```
-    /// let error = rewheel::Bulkhead::try_places(0).unwrap_err();
-    /// assert_eq!(error.to_string(), "invalid places `0`: use 1 or more");
+    /// let error = rewheel::Bulkhead::try_concurrency(0).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid concurrency `0`: use 1 or more");
     /// ```
     ///
     /// # Errors
     /// Rejects a bulkhead without a place.
-    pub fn try_places(places: usize) -> Result<BulkheadBuilder, SettingError> {
-        let places = checked_places(places).map_err(|rule| rule.with(places))?;
-        Ok(BulkheadBuilder::new(places))
+    pub fn try_concurrency(concurrency: usize) -> Result<BulkheadBuilder, SettingError> {
+        let concurrency =
+            checked_concurrency(concurrency).map_err(|rule| rule.with(concurrency))?;
+        Ok(BulkheadBuilder::new(concurrency))
     }
 
     /// Takes a slot if one is free now and no other caller waits for it.
     ///
     /// # Errors
     /// Refused otherwise.
-    pub fn try_acquire(&self) -> Result<Place, Refused> {
+    pub fn try_acquire(&self) -> Result<BulkheadPermit, Refused> {
         let mut state = lock(&self.shared.state);
         if state.free == 0 || !state.queue.is_empty() {
             drop(state);
@@ -79,7 +80,7 @@ impl Bulkhead {
         state.free -= 1;
         drop(state);
         self.admitted(None);
-        Ok(Place { bulkhead: self.clone() })
+        Ok(BulkheadPermit { bulkhead: self.clone() })
     }
 
     /// Takes a slot, and waits for it if necessary.
@@ -89,12 +90,12 @@ impl Bulkhead {
     /// # Errors
     /// Refused if the queue is full, and if the wait exceeds
     /// [`wait_max`](BulkheadBuilder::wait_max).
-    pub async fn acquire(&self) -> Result<Place, Refused> {
+    pub async fn acquire(&self) -> Result<BulkheadPermit, Refused> {
         let mut line = InLine { bulkhead: self, waiting: Waiting::default() };
         loop {
             let entry = poll_fn(|cx| Poll::Ready(line.waiting.poll(self, cx.waker()))).await;
             match entry {
-                Entry::Entered => return Ok(Place { bulkhead: self.clone() }),
+                Entry::Entered => return Ok(BulkheadPermit { bulkhead: self.clone() }),
                 Entry::Refused(refused) => return Err(refused),
                 Entry::Later(at) => self.shared.config.clock.sleep_until_or_woken(at).await,
             }
@@ -111,7 +112,7 @@ impl Bulkhead {
         Fut: Future<Output = Result<T, E>>,
     {
         let _place = self.acquire().await?;
-        let stopped = Refused::new(Why::Stopped, None);
+        let stopped = Refused::new(GiveUpReason::Stopped, None);
         operation().await.map_err(|error| Error::new(stopped, 1, Duration::ZERO, Some(error)))
     }
 
@@ -145,14 +146,14 @@ impl Bulkhead {
 
     fn refused(&self) -> Refused {
         let BulkheadBuilder { observer, name, .. } = &self.shared.config;
-        refused(observer.as_ref(), name, Refused::new(Why::BulkheadFull, None))
+        refused(observer.as_ref(), name, Refused::new(GiveUpReason::BulkheadFull, None))
     }
 
     /// Tells the observer that a call was let in that waited since then.
     fn admitted(&self, since: Option<Moment>) {
         let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
         let waited = since.map_or(Duration::ZERO, |since| clock.now().since(since));
-        crate::observer::admitted(observer.as_ref(), name, Why::BulkheadFull, waited);
+        crate::observer::admitted(observer.as_ref(), name, GiveUpReason::BulkheadFull, waited);
     }
 
     /// Frees a slot that was taken by [`Waiting::poll`].
@@ -167,13 +168,16 @@ impl Bulkhead {
     }
 
     pub(crate) fn describe(&self) -> String {
-        let BulkheadBuilder { places, queue_max, .. } = self.shared.config;
+        let BulkheadBuilder { concurrency, queue_max, .. } = self.shared.config;
         match (queue_max, self.wait_max()) {
-            (0, _) => format!("{places} at once"),
+            (0, _) => format!("{concurrency} at once"),
             (waiting, Some(wait)) => {
-                format!("{places} at once, {waiting} waiting up to {}", crate::duration::text(wait))
+                format!(
+                    "{concurrency} at once, {waiting} waiting up to {}",
+                    crate::duration::text(wait)
+                )
             }
-            (waiting, None) => format!("{places} at once, {waiting} waiting"),
+            (waiting, None) => format!("{concurrency} at once, {waiting} waiting"),
         }
     }
 }
@@ -181,11 +185,11 @@ impl Bulkhead {
 /// A slot in a bulkhead; dropping it frees the slot.
 #[must_use = "the place is free again as soon as this is dropped"]
 #[derive(Debug)]
-pub struct Place {
+pub struct BulkheadPermit {
     bulkhead: Bulkhead,
 }
 
-impl Drop for Place {
+impl Drop for BulkheadPermit {
     fn drop(&mut self) {
         self.bulkhead.release();
     }
@@ -267,7 +271,7 @@ impl Drop for InLine<'_> {
 /// Builder of a [`Bulkhead`].
 #[derive(Clone, Debug)]
 pub struct BulkheadBuilder {
-    places: usize,
+    concurrency: usize,
     queue_max: usize,
     wait_max: Duration,
     name: Cow<'static, str>,
@@ -275,14 +279,18 @@ pub struct BulkheadBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
-const fn checked_places(places: usize) -> Result<usize, NotAllowed> {
-    if places > 0 { Ok(places) } else { Err(not_allowed!("places", "use 1 or more")) }
+const fn checked_concurrency(concurrency: usize) -> Result<usize, NotAllowed> {
+    if concurrency > 0 {
+        Ok(concurrency)
+    } else {
+        Err(not_allowed!("concurrency", "use 1 or more"))
+    }
 }
 
 impl BulkheadBuilder {
-    const fn new(places: usize) -> BulkheadBuilder {
+    const fn new(concurrency: usize) -> BulkheadBuilder {
         BulkheadBuilder {
-            places,
+            concurrency,
             queue_max: 0,
             wait_max: Duration::MAX,
             name: Cow::Borrowed(""),
@@ -328,7 +336,7 @@ impl BulkheadBuilder {
 
     /// Creates the bulkhead with all slots free.
     pub fn build(self) -> Bulkhead {
-        let state = State { free: self.places, queue: Queue::default() };
+        let state = State { free: self.concurrency, queue: Queue::default() };
         Bulkhead { shared: Arc::new(Shared { state: Mutex::new(state), config: self }) }
     }
 }

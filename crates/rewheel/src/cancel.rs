@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 /// An async call can also be cancelled by dropping it.
 ///
 /// ```
-/// use rewheel::{CancelToken, Retry, Retryable, Why, seconds};
+/// use rewheel::{CancelToken, Retry, Retryable, GiveUpReason, seconds};
 /// use std::io;
 ///
 /// let cancel = CancelToken::new();
@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 ///     .cancel(&cancel)
 ///     .call()
 ///     .unwrap_err();
-/// assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 0));
+/// assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 0));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Why a policy gave up on a call, or refused to make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Why {
+pub enum GiveUpReason {
     /// The error says that another attempt cannot help.
     Stopped,
     /// All attempts were made.
@@ -33,42 +33,42 @@ pub enum Why {
     Nested,
 }
 
-impl Why {
+impl GiveUpReason {
     /// Returns the name used in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Why::Stopped => "stopped",
-            Why::AttemptsExhausted => "attempts_exhausted",
-            Why::Deadline => "deadline",
-            Why::Timeout => "timeout",
-            Why::BudgetExhausted => "budget_exhausted",
-            Why::CircuitOpen => "circuit_open",
-            Why::RateLimited => "rate_limited",
-            Why::AboveBurst => "above_burst",
-            Why::BulkheadFull => "bulkhead_full",
-            Why::Cancelled => "cancelled",
-            Why::Nested => "nested",
+            GiveUpReason::Stopped => "stopped",
+            GiveUpReason::AttemptsExhausted => "attempts_exhausted",
+            GiveUpReason::Deadline => "deadline",
+            GiveUpReason::Timeout => "timeout",
+            GiveUpReason::BudgetExhausted => "budget_exhausted",
+            GiveUpReason::CircuitOpen => "circuit_open",
+            GiveUpReason::RateLimited => "rate_limited",
+            GiveUpReason::AboveBurst => "above_burst",
+            GiveUpReason::BulkheadFull => "bulkhead_full",
+            GiveUpReason::Cancelled => "cancelled",
+            GiveUpReason::Nested => "nested",
         }
     }
 
     const fn text(self) -> &'static str {
         match self {
-            Why::Stopped => "another attempt cannot help",
-            Why::AttemptsExhausted => "no attempts are left",
-            Why::Deadline => "no time is left",
-            Why::Timeout => "no answer in time",
-            Why::BudgetExhausted => "the retry budget is empty",
-            Why::CircuitOpen => "the circuit breaker is open",
-            Why::RateLimited => "the rate limit is reached",
-            Why::AboveBurst => "more was asked for at once than the rate limiter's burst",
-            Why::BulkheadFull => "the bulkhead is full",
-            Why::Cancelled => "it was cancelled",
-            Why::Nested => "the retry around this one will repeat it",
+            GiveUpReason::Stopped => "another attempt cannot help",
+            GiveUpReason::AttemptsExhausted => "no attempts are left",
+            GiveUpReason::Deadline => "no time is left",
+            GiveUpReason::Timeout => "no answer in time",
+            GiveUpReason::BudgetExhausted => "the retry budget is empty",
+            GiveUpReason::CircuitOpen => "the circuit breaker is open",
+            GiveUpReason::RateLimited => "the rate limit is reached",
+            GiveUpReason::AboveBurst => "more was asked for at once than the rate limiter's burst",
+            GiveUpReason::BulkheadFull => "the bulkhead is full",
+            GiveUpReason::Cancelled => "it was cancelled",
+            GiveUpReason::Nested => "the retry around this one will repeat it",
         }
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for GiveUpReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
@@ -80,13 +80,13 @@ impl fmt::Display for Why {
 #[non_exhaustive]
 pub struct Refused {
     /// The reason, which names the policy that refused.
-    pub why: Why,
+    pub why: GiveUpReason,
     /// When a new attempt may be worthwhile, if known.
     pub retry_in: Option<Duration>,
 }
 
 impl Refused {
-    pub(crate) const fn new(why: Why, retry_in: Option<Duration>) -> Refused {
+    pub(crate) const fn new(why: GiveUpReason, retry_in: Option<Duration>) -> Refused {
         Refused { why, retry_in }
     }
 }
@@ -94,18 +94,18 @@ impl Refused {
 impl Classify for Refused {
     fn classify(&self) -> Class {
         let (category, may_pass) = match self.why {
-            Why::RateLimited => (Category::Throttled, true),
-            Why::BulkheadFull => (Category::BulkheadFull, true),
-            Why::Timeout => (Category::Timeout, true),
+            GiveUpReason::RateLimited => (Category::Throttled, true),
+            GiveUpReason::BulkheadFull => (Category::BulkheadFull, true),
+            GiveUpReason::Timeout => (Category::Timeout, true),
             // Retrying into an open breaker would cause the load that the breaker prevents.
-            Why::CircuitOpen => (Category::CircuitOpen, false),
-            Why::Deadline => (Category::Deadline, false),
-            Why::Cancelled => (Category::Cancelled, false),
-            Why::BudgetExhausted => (Category::Throttled, false),
-            Why::AboveBurst => (Category::Rejected, false),
+            GiveUpReason::CircuitOpen => (Category::CircuitOpen, false),
+            GiveUpReason::Deadline => (Category::Deadline, false),
+            GiveUpReason::Cancelled => (Category::Cancelled, false),
+            GiveUpReason::BudgetExhausted => (Category::Throttled, false),
+            GiveUpReason::AboveBurst => (Category::Rejected, false),
             // The outer retry repeats the call, including an attempt that timed out.
-            Why::Nested => (Category::Unknown, true),
-            Why::Stopped | Why::AttemptsExhausted => (Category::Unknown, false),
+            GiveUpReason::Nested => (Category::Unknown, true),
+            GiveUpReason::Stopped | GiveUpReason::AttemptsExhausted => (Category::Unknown, false),
         };
         match (may_pass, self.retry_in) {
             (true, Some(delay)) => Class::retry_after(category, delay),
@@ -118,7 +118,7 @@ impl Classify for Refused {
 /// Error of a call that was given up: the reason, the number of attempts, and the last error.
 ///
 /// ```
-/// use rewheel::{Retry, Retryable, Why, millis};
+/// use rewheel::{Retry, Retryable, GiveUpReason, millis};
 /// use std::io;
 ///
 /// let error = (|| Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionRefused)))
@@ -126,7 +126,7 @@ impl Classify for Refused {
 ///     .call()
 ///     .unwrap_err();
 ///
-/// assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 2));
+/// assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 2));
 /// assert_eq!(error.last().unwrap().kind(), io::ErrorKind::ConnectionRefused);
 /// assert!(error.to_string().ends_with("no attempts are left: connection refused"));
 /// ```
@@ -168,7 +168,7 @@ impl<E> Error<E> {
     }
 
     /// Returns why the call was given up.
-    pub const fn why(&self) -> Why {
+    pub const fn reason(&self) -> GiveUpReason {
         self.0.refused.why
     }
 
@@ -206,9 +206,9 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
         let why = self.0.refused.why;
         match (self.0.attempts, why) {
             // A service that failed to become ready: its error is the only reason.
-            (0, Why::Stopped) => f.write_str("not attempted")?,
+            (0, GiveUpReason::Stopped) => f.write_str("not attempted")?,
             (0, _) => write!(f, "not attempted: {why}")?,
-            (1, Why::Stopped) => f.write_str("failed")?,
+            (1, GiveUpReason::Stopped) => f.write_str("failed")?,
             (attempts, _) => {
                 let plural = if attempts == 1 { "" } else { "s" };
                 // Log lines do not need nanoseconds.
@@ -231,10 +231,10 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 const fn without_error(category: Category) -> &'static str {
     match category {
         Category::Timeout | Category::Deadline => "the last attempt timed out",
-        Category::Throttled => Why::RateLimited.text(),
-        Category::BulkheadFull => Why::BulkheadFull.text(),
-        Category::CircuitOpen => Why::CircuitOpen.text(),
-        Category::Cancelled => Why::Cancelled.text(),
+        Category::Throttled => GiveUpReason::RateLimited.text(),
+        Category::BulkheadFull => GiveUpReason::BulkheadFull.text(),
+        Category::CircuitOpen => GiveUpReason::CircuitOpen.text(),
+        Category::Cancelled => GiveUpReason::Cancelled.text(),
         Category::Io
         | Category::Rejected
         | Category::Transient
@@ -289,8 +289,13 @@ impl<E: Classify> Classify for Error<E> {
     /// call, the class of the refusal.
     fn classify(&self) -> Class {
         match (self.0.refused.why, &self.0.last) {
-            (Why::Stopped | Why::Nested, Some(last)) => last.classify(),
-            (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
+            (GiveUpReason::Stopped | GiveUpReason::Nested, Some(last)) => last.classify(),
+            (
+                GiveUpReason::AttemptsExhausted
+                | GiveUpReason::Deadline
+                | GiveUpReason::BudgetExhausted,
+                Some(last),
+            ) => {
                 let class = last.classify();
                 // The last failure may have no error value; then the code of an earlier error does
                 // not apply.
@@ -299,17 +304,19 @@ impl<E: Classify> Classify for Error<E> {
                     Some(_) | None => Class { verdict: Verdict::Stop, ..class },
                 }
             }
-            (Why::AttemptsExhausted | Why::BudgetExhausted, None) => Class::stop(self.category()),
-            (Why::Nested, None) => Class::retry(self.category()),
+            (GiveUpReason::AttemptsExhausted | GiveUpReason::BudgetExhausted, None) => {
+                Class::stop(self.category())
+            }
+            (GiveUpReason::Nested, None) => Class::retry(self.category()),
             (
-                Why::Stopped
-                | Why::Deadline
-                | Why::Timeout
-                | Why::CircuitOpen
-                | Why::RateLimited
-                | Why::AboveBurst
-                | Why::BulkheadFull
-                | Why::Cancelled,
+                GiveUpReason::Stopped
+                | GiveUpReason::Deadline
+                | GiveUpReason::Timeout
+                | GiveUpReason::CircuitOpen
+                | GiveUpReason::RateLimited
+                | GiveUpReason::AboveBurst
+                | GiveUpReason::BulkheadFull
+                | GiveUpReason::Cancelled,
                 _,
             ) => self.0.refused.classify(),
         }

@@ -90,7 +90,7 @@ pub use self::breaker::{
     KeyedCircuitBreaker, OwnedPermit, Permit,
 };
 pub use self::budget::{RetryBudget, RetryBudgetBuilder};
-pub use self::bulkhead::{Bulkhead, BulkheadBuilder, Place};
+pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
 pub use self::cancel::{CancelToken, Cancelled};
 pub use self::classify::{
     Category, Class, Classify, Code, Matcher, RetryAfter, StatusSet, StatusSetError,
@@ -98,7 +98,7 @@ pub use self::classify::{
 };
 pub use self::clock::{Clock, Drive, ManualClock, Moment, Sleep};
 pub use self::duration::{DurationError, millis, minutes, seconds};
-pub use self::error::{BoxedError, Error, Refused, Why};
+pub use self::error::{BoxedError, Error, GiveUpReason, Refused};
 #[cfg(feature = "idempotency")]
 pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
@@ -109,8 +109,8 @@ pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
 pub use self::presets::ServiceClass;
 pub use self::random::Random;
 pub use self::retry::{
-    Attempt, Call, Durably, FailedCall, Nested, Retry, RetryError, RetryFuture, Retryable,
-    Retrying, Series, Spill, SpillError, Step,
+    Attempt, Call, FailedCall, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
+    Spill, SpillError, SpillOutcome, Step,
 };
 pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};

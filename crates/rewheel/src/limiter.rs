@@ -13,7 +13,7 @@ use self::gcra::{Bucket, Gcra};
 use self::sliding::{Limit, Sliding};
 use crate::clock::{Clock, Moment};
 use crate::duration::nanos;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::observer::{Observer, refused};
 use crate::queue::Queue;
 use crate::setting::valid;
@@ -30,18 +30,18 @@ use std::time::Duration;
 /// or coarse reading of the clock can only admit fewer.
 ///
 /// ```
-/// use rewheel::{ManualClock, RateLimiter, Why, millis};
+/// use rewheel::{ManualClock, RateLimiter, GiveUpReason, millis};
 ///
 /// let clock = ManualClock::new();
 /// let limiter = RateLimiter::per_second(10).burst(2).clock(&clock).build();
 ///
 /// assert!(limiter.check().is_ok() && limiter.check().is_ok());
 /// let refused = limiter.check().unwrap_err();
-/// assert_eq!((refused.why, refused.retry_in), (Why::RateLimited, Some(millis(100))));
+/// assert_eq!((refused.why, refused.retry_in), (GiveUpReason::RateLimited, Some(millis(100))));
 ///
 /// clock.advance(millis(100));
 /// assert!(limiter.check().is_ok());
-/// assert_eq!(limiter.check_n(3).unwrap_err().why, Why::AboveBurst);
+/// assert_eq!(limiter.check_n(3).unwrap_err().why, GiveUpReason::AboveBurst);
 /// ```
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
@@ -224,7 +224,10 @@ impl RateLimiter {
     #[cold]
     fn refusal_while_others_wait(&self, n: u32) -> Refused {
         let is_above = u64::from(n) > self.shared.config.rule.burst();
-        Refused::new(if is_above { Why::AboveBurst } else { Why::RateLimited }, None)
+        Refused::new(
+            if is_above { GiveUpReason::AboveBurst } else { GiveUpReason::RateLimited },
+            None,
+        )
     }
 
     #[inline]
@@ -250,9 +253,9 @@ impl RateLimiter {
 #[cold]
 fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
     if u64::from(n) > rule.burst() {
-        Refused::new(Why::AboveBurst, None)
+        Refused::new(GiveUpReason::AboveBurst, None)
     } else {
-        Refused::new(Why::RateLimited, Some(Duration::from_nanos(wait)))
+        Refused::new(GiveUpReason::RateLimited, Some(Duration::from_nanos(wait)))
     }
 }
 
@@ -273,7 +276,7 @@ impl RateLimiterBuilder {
     /// Tells the observer that a call was let in.
     #[inline]
     pub(super) fn admitted(&self, waited: Duration) {
-        let by = Why::RateLimited;
+        let by = GiveUpReason::RateLimited;
         crate::observer::admitted(self.observer.as_ref(), &self.name, by, waited);
     }
 }

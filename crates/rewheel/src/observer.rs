@@ -8,7 +8,7 @@ pub use self::log::LogObserver;
 
 use crate::breaker::BreakerState;
 use crate::classify::Class;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub(crate) fn refused(
 pub(crate) fn admitted(
     observer: Option<&Arc<dyn Observer>>,
     name: &str,
-    by: Why,
+    by: GiveUpReason,
     waited: Duration,
 ) {
     if let Some(observer) = observer {
@@ -74,7 +74,7 @@ pub(crate) fn admitted(
 
 /// Out of line: most policies have no observer, and should not make room for it.
 #[inline(never)]
-fn tell_admitted(observer: &dyn Observer, name: &str, by: Why, waited: Duration) {
+fn tell_admitted(observer: &dyn Observer, name: &str, by: GiveUpReason, waited: Duration) {
     observer.observe(&Event::Admitted { name, by, waited });
 }
 
@@ -120,7 +120,7 @@ pub enum Event<'a> {
         /// Name of the call.
         name: &'a str,
         /// The reason.
-        why: Why,
+        why: GiveUpReason,
         /// Number of attempts.
         attempts: u32,
         /// Total time, including waits.
@@ -131,7 +131,7 @@ pub enum Event<'a> {
         /// Name of the policy that refused.
         name: &'a str,
         /// The reason, which names the policy.
-        why: Why,
+        why: GiveUpReason,
         /// When a new attempt may be worthwhile, if known.
         retry_in: Option<Duration>,
     },
@@ -140,7 +140,7 @@ pub enum Event<'a> {
         /// Name of the policy that admitted it.
         name: &'a str,
         /// The reason that this policy gives for refusals, which names the policy.
-        by: Why,
+        by: GiveUpReason,
         /// Time in the queue.
         waited: Duration,
     },

@@ -19,7 +19,7 @@ pub use self::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
 pub use self::options::{Extras, Options, Plain, Setup};
 pub(crate) use self::series::Position;
 pub use self::series::{Attempt, Series, Step};
-pub use self::spill::{Blocks, Durably, FailedCall, Spill, SpillError};
+pub use self::spill::{Blocks, FailedCall, Spill, SpillError, SpillOutcome};
 pub use self::text::RetryError;
 
 use crate::backoff::{Backoff, Jitter};

@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, Sleep};
 use crate::duration::text;
-use crate::error::{Error, Refused, Why};
+use crate::error::{Error, GiveUpReason, Refused};
 use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,13 +15,13 @@ use std::time::Duration;
 /// continues.
 ///
 /// ```
-/// use rewheel::{Timeout, Why, millis};
+/// use rewheel::{Timeout, GiveUpReason, millis};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// const PATIENCE: Timeout = Timeout::new(millis(5));
 /// let error = PATIENCE.call(|| std::future::pending::<Result<(), ()>>()).await.unwrap_err();
-/// assert_eq!(error.why(), Why::Timeout);
+/// assert_eq!(error.reason(), GiveUpReason::Timeout);
 /// # }
 /// ```
 #[derive(Clone, Debug)]
@@ -95,8 +95,8 @@ impl Timeout {
         };
         match result {
             Some(Ok(value)) => Ok(value),
-            Some(Err(last)) => error(Why::Stopped, Some(last)),
-            None => error(Why::Timeout, None),
+            Some(Err(last)) => error(GiveUpReason::Stopped, Some(last)),
+            None => error(GiveUpReason::Timeout, None),
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) const fn checked_timeout(limit: Duration) -> Result<Duration, NotAllo
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::Timeout;
-    use crate::{Clock, ManualClock, Why, seconds};
+    use crate::{Clock, GiveUpReason, ManualClock, seconds};
 
     #[tokio::test]
     async fn cuts_a_call_at_the_limit() {
@@ -120,7 +120,7 @@ mod tests {
         };
         let timeout = Timeout::new(seconds(2)).clock(&clock);
         let error = clock.drive(timeout.call(slow)).await.unwrap_err();
-        assert_eq!((error.why(), error.elapsed()), (Why::Timeout, seconds(2)));
+        assert_eq!((error.reason(), error.elapsed()), (GiveUpReason::Timeout, seconds(2)));
         assert!(clock.drive(Timeout::new(seconds(4)).clock(&clock).call(slow)).await.is_ok());
     }
 

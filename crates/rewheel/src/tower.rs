@@ -54,7 +54,7 @@ pub use self::response::ResponseFuture;
 pub use self::spill::{SpillFuture, SpillLayer, SpillService};
 
 use crate::classify::Class;
-use crate::error::{Error, Refused, Why};
+use crate::error::{Error, GiveUpReason, Refused};
 use crate::pipeline::Pipeline;
 use crate::retry::{ByClassify, ByJudge, Judge};
 use std::fmt;
@@ -167,7 +167,7 @@ where
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx).map_err(|error| {
-            Error::new(Refused::new(Why::Stopped, None), 0, Duration::ZERO, Some(error))
+            Error::new(Refused::new(GiveUpReason::Stopped, None), 0, Duration::ZERO, Some(error))
         })
     }
 

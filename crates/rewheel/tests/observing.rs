@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "test code")]
 
 use rewheel::{
-    Bulkhead, CircuitBreaker, Event, ManualClock, Observer, RateLimiter, RetryBudget, Why, millis,
+    Bulkhead, CircuitBreaker, Event, GiveUpReason, ManualClock, Observer, RateLimiter, RetryBudget,
+    millis,
 };
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +32,7 @@ fn every_refusal_is_heard_once_with_the_name_of_whoever_refused() {
     let limiter = limiter.observer(heard.clone());
     let per_key = limiter.clone().named("per key").keyed::<u32>(10);
     let limiter = limiter.build();
-    let bulkhead = Bulkhead::places(1).named("bulkhead").observer(heard.clone()).build();
+    let bulkhead = Bulkhead::concurrency(1).named("bulkhead").observer(heard.clone()).build();
     let breaker = CircuitBreaker::consecutive(1).named("breaker").observer(heard.clone()).build();
     let budget = RetryBudget::ratio(0.1).floor_per_second(0).burst(1).named("budget");
     let budget = budget.observer(heard.clone()).build();
@@ -43,7 +44,7 @@ fn every_refusal_is_heard_once_with_the_name_of_whoever_refused() {
         let _ = per_key.check(&7);
         let _ = budget.withdraw();
     }
-    assert_eq!(bulkhead.try_acquire().unwrap_err().why, Why::BulkheadFull);
+    assert_eq!(bulkhead.try_acquire().unwrap_err().why, GiveUpReason::BulkheadFull);
     assert!(breaker.acquire().is_err());
 
     let wait = Some(millis(100));
@@ -80,7 +81,7 @@ fn admissions_and_new_breakers_are_heard_without_any_feature() {
     let limiter = limiter.observer(heard.clone());
     limiter.clone().named("per key").keyed::<u32>(10).check(&7).unwrap();
     limiter.build().check().unwrap();
-    let bulkhead = Bulkhead::places(1).named("bulkhead").observer(heard.clone()).build();
+    let bulkhead = Bulkhead::concurrency(1).named("bulkhead").observer(heard.clone()).build();
     drop(bulkhead.try_acquire().unwrap());
     let breaker = CircuitBreaker::consecutive(1).named("breaker").observer(heard.clone());
     breaker.clone().build();

@@ -217,7 +217,7 @@ fn policies_are_counted_under_their_names_and_units() {
         block_on(clock.drive(limiter.acquire())).unwrap();
         let keyed = RateLimiter::per_second(1).named("each").observer(counted.clone());
         assert!(keyed.clock(&clock).keyed::<u32>(9).check(&7).is_ok());
-        let bulkhead = Bulkhead::places(1).named("bank").observer(counted.clone()).build();
+        let bulkhead = Bulkhead::concurrency(1).named("bank").observer(counted.clone()).build();
         drop(bulkhead.try_acquire().unwrap());
     });
     let expected = [

@@ -10,14 +10,14 @@ const PAGE: &str = include_str!("../../../docs/library.md");
 fn the_explanation_on_the_page_is_what_is_printed() {
     let breaker = CircuitBreaker::consecutive(5).open_for(seconds(30)).named("pages").build();
     let limiter = RateLimiter::per_second(100).burst(20).wait_max(seconds(1)).build();
-    let places = Bulkhead::places(64).queue_max(100).wait_max(millis(500)).build();
+    let bulkhead = Bulkhead::concurrency(64).queue_max(100).wait_max(millis(500)).build();
     let fetch = Pipeline::new()
         .timeout(seconds(10))
         .retry(Retry::EXTERNAL_API)
         .retry_budget(&RetryBudget::ratio(0.2).build())
         .rate_limiter(&limiter)
         .circuit_breaker(&breaker)
-        .bulkhead(&places)
+        .bulkhead(&bulkhead)
         .attempt_timeout(seconds(2));
 
     let explanation = fetch.explain().to_string();

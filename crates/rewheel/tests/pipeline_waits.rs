@@ -44,7 +44,8 @@ fn a_wait_by_the_clock_of_a_limiter_is_as_long_by_the_clock_of_the_pipeline() {
 #[test]
 fn nothing_is_left_of_a_wait_that_ended_early() {
     let clock = ManualClock::new();
-    let bulkhead = Bulkhead::places(1).queue_max(1).wait_max(seconds(60)).clock(&clock).build();
+    let bulkhead =
+        Bulkhead::concurrency(1).queue_max(1).wait_max(seconds(60)).clock(&clock).build();
     let policies = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
     let place = bulkhead.try_acquire().unwrap();
     let wakes = Arc::new(Wakes::default());

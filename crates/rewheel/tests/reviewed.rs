@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "test code")]
 
 use rewheel::{
-    BreakerState, Category, CircuitBreaker, Class, Classify, Event, ManualClock, Observer,
-    Pipeline, RateLimiter, Retry, Retryable, Statistics, Why, millis, seconds,
+    BreakerState, Category, CircuitBreaker, Class, Classify, Event, GiveUpReason, ManualClock,
+    Observer, Pipeline, RateLimiter, Retry, Retryable, Statistics, millis, seconds,
 };
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -40,7 +40,7 @@ async fn a_deadline_that_cuts_a_series_is_no_failure_to_the_breaker_inside() {
 
     let error = clock.drive(pipeline.run(hang)).await.unwrap_err();
 
-    assert_eq!((error.why(), error.category()), (Why::Deadline, Category::Timeout));
+    assert_eq!((error.reason(), error.category()), (GiveUpReason::Deadline, Category::Timeout));
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
@@ -90,7 +90,7 @@ async fn an_error_that_a_judge_calls_done_is_no_success() {
 
     let error = pipeline.run(|_| async { Err("x") }).judge(done).await.unwrap_err();
 
-    assert_eq!((error.why(), statistics.summary().successes), (Why::Stopped, 0));
+    assert_eq!((error.reason(), statistics.summary().successes), (GiveUpReason::Stopped, 0));
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ mod spill;
 
 use rewheel::tower::{PipelineLayer, PipelineService, ResponseFuture};
 use rewheel::{
-    Bulkhead, Category, CircuitBreaker, Class, Error, ManualClock, Pipeline, Retry, Why, seconds,
+    Bulkhead, Category, CircuitBreaker, Class, Error, GiveUpReason, ManualClock, Pipeline, Retry,
+    seconds,
 };
 use scripted::{Answer, Script, Scripted, poll_once, retrying};
 use std::error::Error as _;
@@ -41,10 +42,10 @@ async fn a_layer_applied_again_shares_the_breaker() {
     let mut whys = Vec::new();
     for _ in 0..3 {
         let service = layer.clone().layer(script.service());
-        whys.push(service.oneshot(1).await.unwrap_err().why());
+        whys.push(service.oneshot(1).await.unwrap_err().reason());
     }
 
-    assert_eq!(whys, [Why::Stopped, Why::Stopped, Why::CircuitOpen]);
+    assert_eq!(whys, [GiveUpReason::Stopped, GiveUpReason::Stopped, GiveUpReason::CircuitOpen]);
     assert_eq!(script.requests().len(), 2);
 }
 
@@ -78,7 +79,7 @@ async fn an_error_of_the_pipeline_has_the_last_error_as_its_source() {
 
     let error = clock.drive(service.oneshot(1)).await.unwrap_err();
 
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 2));
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     assert_eq!(source.unwrap().kind(), ErrorKind::BrokenPipe);
 }
@@ -120,7 +121,7 @@ async fn a_layer_inside_of_a_layer_does_not_multiply_the_attempts() {
 #[test]
 fn an_attempt_ends_before_its_place_is_free() {
     let clock = ManualClock::new();
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let policies = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
     let script = Script::answers([Answer::Hang, Answer::Hang]);
     let free_at_end = {

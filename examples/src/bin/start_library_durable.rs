@@ -1,6 +1,6 @@
 //! Calls a bank; a call that runs out of attempts becomes a durable job.
 
-use rewheel::{Durably, Retry, Retryable, millis, seconds};
+use rewheel::{Retry, Retryable, SpillOutcome, millis, seconds};
 use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -46,8 +46,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for order in std::env::args().skip(1) {
         let (job, key) = (ChargeCard { order: order.parse()? }, format!("order-{order}"));
         let number = job.order;
-        let call = (|| charge(number)).retry(POLICY).or_durably(&engine, (job, key.as_str()));
-        if let Durably::Spilled(receipt) = call.await? {
+        let call = (|| charge(number)).retry(POLICY).or_spill_to(&engine, (job, key.as_str()));
+        if let SpillOutcome::Spilled(receipt) = call.await? {
             println!("order {order}: continues as job {}", receipt.id);
         }
     }

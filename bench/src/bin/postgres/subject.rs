@@ -86,7 +86,7 @@ pub async fn drain(
 ) -> Result<f64> {
     let store = open(database).await?;
     let counted = Arc::clone(done);
-    let settings = EngineSettings { places: PLACES, ..EngineSettings::default() };
+    let settings = EngineSettings { concurrency: PLACES, ..EngineSettings::default() };
     let started = micros();
     let engine = Engine::builder(Arc::clone(&store))
         .settings(settings)
@@ -97,7 +97,7 @@ pub async fn drain(
         .start()
         .await?;
     // A slot is free again once its result is durable.
-    while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < PLACES {
+    while done.load(Ordering::Relaxed) < jobs || engine.status().concurrency_free < PLACES {
         tokio::time::sleep(millis(1)).await;
     }
     if let Some(sql) = seen_by {

@@ -106,7 +106,7 @@ pub(super) async fn round(url: &SecretUrl, jobs: usize) -> Result<(f64, Option<f
     let clients = Clients::new();
     let started = now();
     let engine = Engine::builder(Arc::clone(&store))
-        .settings(EngineSettings { places: PLACES, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: PLACES, ..EngineSettings::default() })
         .kind("bench", settings)
         .runners(move |kind, settings| {
             let callback = Callback::parse(settings.callback.as_ref()?).ok()?;
@@ -116,7 +116,7 @@ pub(super) async fn round(url: &SecretUrl, jobs: usize) -> Result<(f64, Option<f
         .start()
         .await?;
     let calls = || echo.seen.calls.load(Ordering::Relaxed);
-    while calls() < jobs || engine.status().places_free < PLACES {
+    while calls() < jobs || engine.status().concurrency_free < PLACES {
         tokio::time::sleep(millis(1)).await;
     }
     let rate = rate(jobs, started);

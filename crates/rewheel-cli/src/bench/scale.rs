@@ -4,7 +4,7 @@ mod fill;
 
 use self::fill::fill;
 use super::BenchArgs;
-use super::place::Place;
+use super::store_location::Place;
 use super::subject::{now, open};
 use anyhow::{Context, Result, bail, ensure};
 use rewheel::seconds;
@@ -172,7 +172,7 @@ async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Resul
 /// Returns the median duration of some calls, in milliseconds.
 async fn timed<T, F>(calls: usize, mut call: impl FnMut() -> F) -> Result<f64>
 where
-    F: Future<Output = rewheel_core::store::Answer<T>>,
+    F: Future<Output = rewheel_core::store::StoreResult<T>>,
 {
     let mut times = Vec::with_capacity(calls);
     for _ in 0..calls {

@@ -62,7 +62,7 @@ async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
     let jobs = args.jobs();
     let done = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&done);
-    let settings = EngineSettings { places: 2_000, ..EngineSettings::default() };
+    let settings = EngineSettings { concurrency: 2_000, ..EngineSettings::default() };
     let started = now();
     let engine = Engine::builder(Arc::clone(store))
         .settings(settings)
@@ -73,7 +73,7 @@ async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
         .start()
         .await?;
     let drained = async {
-        while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < 2_000 {
+        while done.load(Ordering::Relaxed) < jobs || engine.status().concurrency_free < 2_000 {
             tokio::time::sleep(millis(1)).await;
         }
     };

@@ -1,6 +1,6 @@
 //! Draws the results of a simulation as text.
 
-use super::{LabArgs, Tried};
+use super::{LabArgs, RouteTest};
 use crate::output::table;
 use rewheel::duration;
 use rewheel_lab::{Fault, Second};
@@ -13,13 +13,13 @@ const COLUMNS: usize = 60;
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws the curves of each policy, then a table of all figures.
-pub(super) fn draw(args: &LabArgs, tried: &[Tried]) -> String {
+pub(super) fn draw(args: &LabArgs, tried: &[RouteTest]) -> String {
     let mut page = told(args);
     let width = (args.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
     let spans = (args.lasts.as_secs_f64() / width as f64).ceil() as usize;
     let most = tried.iter().flat_map(|tried| tried.outcome.seconds());
     let most = most.map(|second| second.attempts).max().unwrap_or(0).max(1);
-    for Tried { policy, outcome } in tried {
+    for RouteTest { policy, outcome } in tried {
         let columns = outcome.seconds().chunks(width).take(spans);
         let requests = columns.clone().map(|seconds| {
             let sum: u64 = seconds.iter().map(|second| second.attempts).sum();
@@ -58,8 +58,8 @@ fn told(args: &LabArgs) -> String {
     )
 }
 
-fn figures(tried: &[Tried]) -> String {
-    let rows = tried.iter().map(|Tried { policy, outcome }| {
+fn figures(tried: &[RouteTest]) -> String {
+    let rows = tried.iter().map(|RouteTest { policy, outcome }| {
         let percent =
             |part: u64, of: u64| format!("{:.0} %", 100.0 * part as f64 / of.max(1) as f64);
         let recovered = outcome.recovered_after();

@@ -1,9 +1,9 @@
 //! Takes one snapshot of a server's statistics and compares it with the previous ones.
 
+use crate::cli_error::CliError;
 use crate::client::Client;
 use crate::kinds;
 use crate::screen::inline;
-use crate::trouble::Trouble;
 use jiff::{Timestamp, Unit};
 use rewheel_core::SecretUrl;
 use serde_json::{Value, json};
@@ -33,13 +33,13 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) async fn at(client: &Client) -> Result<Look, Trouble> {
+    pub(super) async fn at(client: &Client) -> Result<Look, CliError> {
         let incidents = items(client.get(&["incidents"], &[("limit", "20")]).await?.value);
         Look::with(client, incidents, now()).await
     }
 
     /// Takes the next snapshot. Incidents are read less often, because the server reads all failed jobs for them.
-    pub(super) async fn next(self, client: &Client) -> Result<Look, Trouble> {
+    pub(super) async fn next(self, client: &Client) -> Result<Look, CliError> {
         if now().duration_since(self.grouped) >= INCIDENTS_EVERY {
             return Look::at(client).await;
         }
@@ -50,7 +50,7 @@ impl Look {
         client: &Client,
         incidents: Vec<Value>,
         grouped: Instant,
-    ) -> Result<Look, Trouble> {
+    ) -> Result<Look, CliError> {
         let stats = client.get(&["stats"], &[]).await?.value;
         let kinds = kinds::all(client).await?;
         let holders = items(client.get(&["holders"], &[("limit", "20")]).await?.value);
@@ -86,7 +86,7 @@ impl Watched {
         Watched { server, last: first, curve: VecDeque::new(), trouble: None }
     }
 
-    pub(super) fn note(&mut self, look: Result<Look, Trouble>) {
+    pub(super) fn note(&mut self, look: Result<Look, CliError>) {
         let look = match look {
             Ok(look) => look,
             Err(trouble) => {

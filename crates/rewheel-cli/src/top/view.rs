@@ -71,18 +71,18 @@ fn states(stats: &Value) -> Line<'static> {
 }
 
 fn draw_load(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
-    let [places, curve] =
+    let [slots, curve] =
         Layout::horizontal([Constraint::Length(30), Constraint::Min(20)]).areas(area);
     let here = &watched.last.stats["here"];
     let number = |name: &str| here[name].as_u64().unwrap_or_default();
-    let all = number("places").max(1);
-    let used = all.saturating_sub(number("places_free"));
+    let all = number("concurrency").max(1);
+    let used = all.saturating_sub(number("concurrency_free"));
     let gauge = Gauge::default()
-        .block(titled("places here"))
+        .block(titled("slots here"))
         .gauge_style(if used == all { CARE } else { GOOD })
         .label(format!("{used} of {all}"))
         .ratio((used as f64 / all as f64).clamp(0.0, 1.0));
-    frame.render_widget(gauge, places);
+    frame.render_widget(gauge, slots);
     let rate = watched.curve.back().copied().unwrap_or_default();
     let shown: Vec<u64> = {
         let width = usize::from(curve.width.saturating_sub(2));
@@ -213,7 +213,7 @@ fn titled(title: &str) -> Block<'_> {
 mod tests {
     use super::super::look::{Look, Watched, now};
     use super::{draw, is_unprintable};
-    use crate::trouble::{Trouble, exit};
+    use crate::cli_error::{CliError, exit};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use rewheel_core::SecretUrl;
@@ -233,7 +233,7 @@ mod tests {
             grouped: now(),
             stats: json!({
                 "jobs": {"scheduled": 14, "leased": 2, "paused": 0, "dead": 3}, "oldest_due": null,
-                "here": {"places": 8, "places_free": 6, "decisions": [{"decision": "done", "count": decided}]},
+                "here": {"concurrency": 8, "concurrency_free": 6, "decisions": [{"decision": "done", "count": decided}]},
             }),
             kinds: vec![kind("mail", false, 0), kind("charge-card", true, 3)],
             holders: list(
@@ -271,7 +271,7 @@ mod tests {
     fn what_is_old_says_so() {
         let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example"), look(0));
         let gone = anyhow::anyhow!("the server cannot be reached");
-        watched.note(Err(Trouble::new(exit::UNAVAILABLE, gone)));
+        watched.note(Err(CliError::new(exit::UNAVAILABLE, gone)));
         let text = drawn(&watched);
         assert!(text.contains("s old: the server cannot be reached"), "{text}");
         assert!(text.contains("charge-card"), "what was seen is still there\n{text}");
@@ -287,7 +287,7 @@ mod tests {
         seen.holders[0]["name"] = json!("\u{2066}n\x07");
         let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example/\x1b[1m"), seen);
         let gone = anyhow::anyhow!("http://a:pw@b.example\u{85}is gone");
-        watched.note(Err(Trouble::new(exit::UNAVAILABLE, gone)));
+        watched.note(Err(CliError::new(exit::UNAVAILABLE, gone)));
         let text = drawn(&watched);
         let left: Vec<char> = text.chars().filter(|c| *c != '\n' && is_unprintable(*c)).collect();
         assert!(left.is_empty() && !text.contains("pw"), "{left:?}\n{text}");

@@ -173,7 +173,7 @@ fn config_text(store: &str, callee: &str, lease_ttl: Option<&str>) -> String {
         url = "{store}"
         [engine]
         {}
-        places = 64
+        concurrency = 64
         {}{}{}
         "#,
         haste.unwrap_or_default(),

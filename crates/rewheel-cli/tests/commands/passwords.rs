@@ -92,7 +92,11 @@ fn of_a_server() {
     for (url, code, shown) in [
         ("http://u:hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
         ("http://hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
-        ("https://u:hunter2@127.0.0.1:1/a", 7, "cannot connect to the server https://***@127.0.0.1:1/a"),
+        (
+            "https://u:hunter2@127.0.0.1:1/a",
+            7,
+            "cannot connect to the server https://***@127.0.0.1:1/a",
+        ),
         ("htp://u:hunter2@h", 2, "--server htp://***@h: must be an http or https URL"),
         ("http://u:hunter2/@h", 2, "--server http://***@h: "),
         ("http://u:hunter2", 2, "--server http://u:***: "),

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, Metric};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-use rewheel_engine::meters::{Form, METERS};
+use rewheel_engine::meters::{METERS, MeterType};
 use std::collections::BTreeMap;
 
 /// The span of the submitting client.
@@ -119,13 +119,13 @@ async fn meters_have_the_names_and_units_of_the_table() {
         let told = told.unwrap_or_else(|| panic!("{name} is not in the table"));
         assert_eq!((&*metric.unit, &*metric.description), (told.unit, told.help), "{name}");
         match (told.form, metric.data.as_ref().unwrap()) {
-            (Form::Counter, Data::Sum(sum)) => {
+            (MeterType::Counter, Data::Sum(sum)) => {
                 assert!(sum.is_monotonic, "{name}");
                 let cumulative = AggregationTemporality::Cumulative as i32;
                 assert_eq!(sum.aggregation_temporality, cumulative, "{name}");
             }
-            (Form::Gauge, Data::Gauge(_)) => {}
-            (Form::Histogram, Data::Histogram(histogram)) => {
+            (MeterType::Gauge, Data::Gauge(_)) => {}
+            (MeterType::Histogram, Data::Histogram(histogram)) => {
                 let points = &histogram.data_points;
                 assert!(points.iter().all(|point| point.explicit_bounds.len() > 5), "{name}");
             }

@@ -1,8 +1,8 @@
 //! Tests of the decision table.
 
-use super::{Because, Decision, GiveUp, History, Policy, Report, decide};
+use super::{Decision, DueReason, GiveUp, History, Policy, Report, decide};
 use crate::failure::Failure;
-use crate::route::Sticky;
+use crate::failure_rules::Sticky;
 use proptest::prelude::*;
 use rewheel::{Backoff, Category, Random, Verdict, millis, seconds};
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn failed(verdict: Verdict) -> Report {
     Report::AttemptFailed { verdict, failure: busy() }
 }
 
-fn retry(after: Duration, sticky: bool, because: Because) -> Decision {
+fn retry(after: Duration, sticky: bool, because: DueReason) -> Decision {
     Decision::Retry { after, sticky, because }
 }
 
@@ -51,7 +51,7 @@ fn what_the_runner_decides_outright_is_decided() {
 
 #[test]
 fn a_snooze_never_runs_out_of_attempts() {
-    let snoozed = Decision::Snooze { after: seconds(7), because: Because::Snooze };
+    let snoozed = Decision::Snooze { after: seconds(7), because: DueReason::Snooze };
     for attempt in [1, 3, u32::MAX] {
         check(&Report::Snooze(seconds(7)), &POLICY, &History::of_attempt(attempt), &snoozed);
     }
@@ -61,7 +61,7 @@ fn a_snooze_never_runs_out_of_attempts() {
 fn a_failure_is_retried_until_the_attempts_run_out() {
     let report = failed(Verdict::Retry);
     for attempt in [1, 2] {
-        let again = retry(seconds(5), true, Because::Backoff);
+        let again = retry(seconds(5), true, DueReason::Backoff);
         check(&report, &POLICY, &History::of_attempt(attempt), &again);
     }
     check(&report, &POLICY, &History::of_attempt(3), &dead());
@@ -84,7 +84,7 @@ fn only_a_short_wait_stays_with_the_holder() {
     let wait = |delay| Policy { backoff: Backoff::fixed(delay), ..POLICY };
     let first = History::of_attempt(1);
     for (delay, sticky) in [(seconds(10), true), (millis(10_001), false)] {
-        let expected = retry(delay, sticky, Because::Backoff);
+        let expected = retry(delay, sticky, DueReason::Backoff);
         check(&failed(Verdict::Retry), &wait(delay), &first, &expected);
     }
 }
@@ -93,15 +93,15 @@ fn only_a_short_wait_stays_with_the_holder() {
 fn a_callee_may_ask_for_patience_within_bounds() {
     let first = History::of_attempt(1);
     let asked = |seconds_| failed(Verdict::RetryAfter(seconds(seconds_)));
-    check(&asked(30), &POLICY, &first, &retry(seconds(30), false, Because::RetryAfter));
-    check(&asked(999_999_999), &POLICY, &first, &retry(seconds(60), false, Because::RetryAfter));
-    check(&asked(0), &POLICY, &first, &retry(seconds(5), true, Because::RetryAfter));
+    check(&asked(30), &POLICY, &first, &retry(seconds(30), false, DueReason::RetryAfter));
+    check(&asked(999_999_999), &POLICY, &first, &retry(seconds(60), false, DueReason::RetryAfter));
+    check(&asked(0), &POLICY, &first, &retry(seconds(5), true, DueReason::RetryAfter));
 }
 
 #[test]
 fn a_wait_that_ends_after_the_deadline_is_not_begun() {
     let left = |left| History { deadline_in: Some(left), ..History::of_attempt(1) };
-    let again = retry(seconds(5), true, Because::Backoff);
+    let again = retry(seconds(5), true, DueReason::Backoff);
     check(&failed(Verdict::Retry), &POLICY, &left(millis(5_001)), &again);
     let lenient = Policy { on_give_up: GiveUp::Fail, ..POLICY };
     for report in [failed(Verdict::Retry), Report::Snooze(seconds(5))] {

@@ -13,21 +13,21 @@ pub struct Change {
     /// The job.
     pub job: JobId,
     /// The change.
-    pub what: What,
+    pub what: ChangeVerb,
     /// Apply only if the job still has this version.
     pub if_version: Option<Version>,
 }
 
 impl Change {
     /// Changes a job at any version.
-    pub const fn new(job: JobId, what: What) -> Change {
+    pub const fn new(job: JobId, what: ChangeVerb) -> Change {
         Change { job, what, if_version: None }
     }
 }
 
 /// The type of a user's change of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ChangeVerb {
     /// Pauses the job. For a leased job, requests a pause.
     Pause,
     /// Resumes the job; it runs when it is due.
@@ -47,17 +47,17 @@ pub enum What {
     Abort,
 }
 
-impl What {
+impl ChangeVerb {
     /// Returns the name used in the audit log.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            What::Pause => "pause",
-            What::Resume => "resume",
-            What::Cancel => "cancel",
-            What::Retry => "retry",
-            What::Redrive { .. } => "redrive",
-            What::Edit(_) => "edit",
-            What::Abort => "abort",
+            ChangeVerb::Pause => "pause",
+            ChangeVerb::Resume => "resume",
+            ChangeVerb::Cancel => "cancel",
+            ChangeVerb::Retry => "retry",
+            ChangeVerb::Redrive { .. } => "redrive",
+            ChangeVerb::Edit(_) => "edit",
+            ChangeVerb::Abort => "abort",
         }
     }
 
@@ -65,12 +65,12 @@ impl What {
     /// when a pause or cancellation is requested.
     pub const fn leads_to(&self, state: State) -> Option<State> {
         let (cause, to) = match self {
-            What::Pause => (Cause::Pause, State::Paused),
-            What::Resume => (Cause::Resume, State::Scheduled),
-            What::Cancel | What::Abort => (Cause::Cancel, State::Cancelled),
-            What::Retry => (Cause::Retry, State::Scheduled),
-            What::Redrive { .. } => (Cause::Redrive, State::Scheduled),
-            What::Edit(_) => {
+            ChangeVerb::Pause => (Cause::Pause, State::Paused),
+            ChangeVerb::Resume => (Cause::Resume, State::Scheduled),
+            ChangeVerb::Cancel | ChangeVerb::Abort => (Cause::Cancel, State::Cancelled),
+            ChangeVerb::Retry => (Cause::Retry, State::Scheduled),
+            ChangeVerb::Redrive { .. } => (Cause::Redrive, State::Scheduled),
+            ChangeVerb::Edit(_) => {
                 return match state {
                     State::Scheduled | State::Paused | State::Dead => Some(state),
                     State::Leased | State::Succeeded | State::Failed | State::Cancelled => None,
@@ -129,7 +129,7 @@ pub enum Changed {
         /// The largest payload that the store accepts.
         bytes_max: usize,
     },
-    /// The kind is reserved for the engine: [`What::Abort`] is the only change of its jobs, and changes no other jobs.
+    /// The kind is reserved for the engine: [`ChangeVerb::Abort`] is the only change of its jobs, and changes no other jobs.
     Reserved,
     /// The job does not exist.
     NotFound,

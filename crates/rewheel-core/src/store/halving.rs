@@ -1,6 +1,6 @@
 //! Finds the items of a batch that a store rejects, by halving the batch.
 
-use crate::store::{Answer, StoreError};
+use crate::store::{StoreError, StoreResult};
 use std::future::Future;
 
 /// Sends a batch. If the store rejects it because of its content, sends the halves, and so on until
@@ -14,9 +14,9 @@ use std::future::Future;
 pub async fn halving<'a, I, T, F>(
     items: &'a [I],
     mut send: impl FnMut(&'a [I]) -> F,
-) -> Answer<Vec<Result<T, StoreError>>>
+) -> StoreResult<Vec<Result<T, StoreError>>>
 where
-    F: Future<Output = Answer<Vec<T>>>,
+    F: Future<Output = StoreResult<Vec<T>>>,
 {
     let mut answers = Vec::with_capacity(items.len());
     // The parts still to send, the next one last.

@@ -4,7 +4,7 @@ use crate::id::{Fence, JobId};
 use crate::job::NewJob;
 use crate::limits::Limits;
 use crate::state::State;
-use crate::store::{Answer, Direct, StoreError};
+use crate::store::{Direct, StoreError, StoreResult};
 use crate::timestamp::Timestamp;
 
 /// New jobs, and how to store them.
@@ -30,7 +30,7 @@ impl<'a> Insert<'a> {
     ///
     /// # Errors
     /// More than [`Limits::SUBMIT_MAX`] jobs are [`StoreError::Rejected`].
-    pub fn check(&self) -> Answer<()> {
+    pub fn check(&self) -> StoreResult<()> {
         let (count, count_max) = (self.jobs.len(), Limits::SUBMIT_MAX);
         if count <= count_max {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Job counts, taken by one node for the whole fleet.
 
-use super::{Answer, Tally};
+use super::{StoreResult, Tally};
 use crate::timestamp::Timestamp;
 use async_trait::async_trait;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use std::time::Duration;
 pub trait SampleStore: Send + Sync {
     /// Counts the jobs now, if there are at most `rows_max` live jobs and dead letters. Returns
     /// `None` for a larger store. Reads a bounded number of rows.
-    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>>;
+    async fn sample_now(&self, rows_max: usize) -> StoreResult<Option<Sample>>;
 
     /// Returns the latest stored sample. The cost depends on the number of kinds, not of jobs.
-    async fn sample(&self) -> Answer<Option<Sample>>;
+    async fn sample(&self) -> StoreResult<Option<Sample>>;
 
     /// Counts the jobs and stores the result, if a sample is due and no other node is counting, see
     /// [`SampleTurn::is_due`]. Returns whether it did. May take minutes on a large store.
-    async fn take_sample(&self) -> Answer<bool>;
+    async fn take_sample(&self) -> StoreResult<bool>;
 }
 
 /// Job counts of all kinds, as they were at one time.

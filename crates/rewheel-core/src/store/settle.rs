@@ -3,7 +3,7 @@
 use crate::decision::Decision;
 use crate::failure::Failure;
 use crate::id::{Fence, HolderId};
-use crate::job::Keep;
+use crate::job::Retain;
 use crate::lease::Lease;
 use crate::state::State;
 use crate::timestamp::Timestamp;
@@ -17,13 +17,13 @@ pub struct Settlement {
     /// What happens next.
     pub decision: Decision,
     /// When the attempt ran.
-    pub ran: Ran,
+    pub ran: AttemptTiming,
     /// The failure of the attempt, kept in the job's history; `None` leaves no record.
     pub failure: Option<Failure>,
     /// For a sticky retry: time after its due time by which the holder must have settled it.
     pub hold: Duration,
     /// Retention of the job, if this ends it.
-    pub keep: Keep,
+    pub keep: Retain,
 }
 
 impl Settlement {
@@ -32,17 +32,17 @@ impl Settlement {
         Settlement {
             lease,
             decision: Decision::Succeed,
-            ran: Ran::default(),
+            ran: AttemptTiming::default(),
             failure: None,
             hold: Duration::ZERO,
-            keep: Keep::default(),
+            keep: Retain::default(),
         }
     }
 }
 
 /// When an attempt ran, in durations that do not depend on a shared clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
+pub struct AttemptTiming {
     /// How long ago it started.
     pub started_ago: Duration,
     /// How long it took.

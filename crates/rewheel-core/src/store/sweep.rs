@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::id::{HolderId, JobId, Version};
-use crate::job::{Keep, Lane, Wanted};
+use crate::job::{Lane, Retain, Wanted};
 use crate::lease::Lease;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
@@ -15,14 +15,14 @@ pub struct Sweep {
     /// Maximum number of jobs.
     pub limit: usize,
     /// Retention of jobs that end.
-    pub keep: Keep,
+    pub keep: Retain,
     /// How long the sweeper has watched the store's clock.
     pub watched: Watched,
 }
 
 impl Sweep {
     /// Sweeps for `by`, and trusts the store's clock.
-    pub const fn new(by: HolderId, limit: usize, keep: Keep) -> Sweep {
+    pub const fn new(by: HolderId, limit: usize, keep: Retain) -> Sweep {
         Sweep { by, limit, keep, watched: Watched::ALWAYS }
     }
 }
@@ -72,9 +72,9 @@ pub struct WantedJob {
 
 /// Result of expiring a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Burial {
+pub enum HolderExpiry {
     /// The holder is dead from now on.
-    Buried,
+    Expired,
     /// It has renewed since, or its lease has not run out.
     Alive,
     /// It was already dead, or never registered.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Why a due job does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HeldBecause {
+pub enum HeldReason {
     /// The rate of its kind is used up.
     RateLimit,
     /// Its kind is parked, its breaker is open, or it recovers from an outage.
@@ -25,36 +25,36 @@ pub enum HeldBecause {
     NoRunner,
 }
 
-impl HeldBecause {
+impl HeldReason {
     /// Every reason.
-    pub const ALL: [HeldBecause; 8] = [
-        HeldBecause::RateLimit,
-        HeldBecause::Parked,
-        HeldBecause::Paused,
-        HeldBecause::TenantLimit,
-        HeldBecause::Concurrency,
-        HeldBecause::Budget,
-        HeldBecause::Hold,
-        HeldBecause::NoRunner,
+    pub const ALL: [HeldReason; 8] = [
+        HeldReason::RateLimit,
+        HeldReason::Parked,
+        HeldReason::Paused,
+        HeldReason::TenantLimit,
+        HeldReason::Concurrency,
+        HeldReason::Budget,
+        HeldReason::Hold,
+        HeldReason::NoRunner,
     ];
 
     /// Returns the name used in JSON.
     ///
     /// ```
-    /// use rewheel_engine::HeldBecause;
+    /// use rewheel_engine::HeldReason;
     ///
-    /// assert_eq!(HeldBecause::RateLimit.as_str(), "rate_limit");
+    /// assert_eq!(HeldReason::RateLimit.as_str(), "rate_limit");
     /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
-            HeldBecause::RateLimit => "rate_limit",
-            HeldBecause::Parked => "parked",
-            HeldBecause::Paused => "paused",
-            HeldBecause::TenantLimit => "tenant_limit",
-            HeldBecause::Concurrency => "concurrency",
-            HeldBecause::Budget => "budget",
-            HeldBecause::Hold => "hold",
-            HeldBecause::NoRunner => "no_runner",
+            HeldReason::RateLimit => "rate_limit",
+            HeldReason::Parked => "parked",
+            HeldReason::Paused => "paused",
+            HeldReason::TenantLimit => "tenant_limit",
+            HeldReason::Concurrency => "concurrency",
+            HeldReason::Budget => "budget",
+            HeldReason::Hold => "hold",
+            HeldReason::NoRunner => "no_runner",
         }
     }
 }
@@ -62,16 +62,16 @@ impl HeldBecause {
 /// A job does not run now: the reason, and until when, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    pub(crate) because: HeldBecause,
+    pub(crate) because: HeldReason,
     pub(crate) until: Option<Moment>,
 }
 
 impl Held {
-    pub(super) const fn by(because: HeldBecause) -> Held {
+    pub(super) const fn by(because: HeldReason) -> Held {
         Held { because, until: None }
     }
 
-    pub(super) fn for_a_while(because: HeldBecause, now: Moment, wait: Duration) -> Held {
+    pub(super) fn for_a_while(because: HeldReason, now: Moment, wait: Duration) -> Held {
         Held { because, until: Some(now.plus(wait)) }
     }
 }
@@ -104,7 +104,7 @@ impl Refused {
     pub(super) const fn held(&self) -> Held {
         match self {
             Refused::Wait(held) | Refused::Return(held) | Refused::PutOff(held) => *held,
-            Refused::WaitAlone => Held::by(HeldBecause::Concurrency),
+            Refused::WaitAlone => Held::by(HeldReason::Concurrency),
         }
     }
 }

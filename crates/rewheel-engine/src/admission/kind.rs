@@ -1,6 +1,6 @@
 //! Admission state of one kind.
 
-use super::answer::{Held, HeldBecause, Refused};
+use super::answer::{Held, HeldReason, Refused};
 use super::bucket::{self, Bucket};
 use super::budget::Budget;
 use super::health::Health;
@@ -87,10 +87,10 @@ impl FleetRule {
     }
 
     /// Returns why a job waits that this limit holds back.
-    pub(super) const fn reason(&self) -> HeldBecause {
+    pub(super) const fn reason(&self) -> HeldReason {
         match self.interval {
-            Some(_) => HeldBecause::RateLimit,
-            None => HeldBecause::Concurrency,
+            Some(_) => HeldReason::RateLimit,
+            None => HeldReason::Concurrency,
         }
     }
 }
@@ -103,7 +103,7 @@ pub(super) enum Condition {
     /// One attempt at a time, which tests whether the dependency is back.
     Probing,
     /// Nothing.
-    Closed(HeldBecause, Option<Duration>),
+    Closed(HeldReason, Option<Duration>),
 }
 
 /// What an attempt tells about the dependency, and to whom.
@@ -189,13 +189,13 @@ impl KindState {
     /// Returns what a holder may run of the kind.
     pub(super) fn condition(&self, holder: HolderId) -> Condition {
         if self.paused {
-            return Condition::Closed(HeldBecause::Paused, None);
+            return Condition::Closed(HeldReason::Paused, None);
         }
         match (self.parked, self.judged()) {
             (Some(prober), _) if prober == Some(holder) => Condition::Probing,
-            (Some(_), _) => Condition::Closed(HeldBecause::Parked, None),
+            (Some(_), _) => Condition::Closed(HeldReason::Parked, None),
             (None, Some(health)) => match health.state() {
-                (BreakerState::Open, left) => Condition::Closed(HeldBecause::Parked, left),
+                (BreakerState::Open, left) => Condition::Closed(HeldReason::Parked, left),
                 (BreakerState::HalfOpen, _) => Condition::Probing,
                 (BreakerState::Closed, _) => Condition::Well,
             },
@@ -275,7 +275,7 @@ impl KindState {
         now: Moment,
     ) -> Option<Refused> {
         if !self.runs {
-            return Some(Refused::Return(Held::by(HeldBecause::NoRunner)));
+            return Some(Refused::Return(Held::by(HeldReason::NoRunner)));
         }
         let condition = self.condition(holder);
         match condition {
@@ -284,7 +284,7 @@ impl KindState {
                 return Some(Refused::Return(Held { because, until }));
             }
             Condition::Probing if self.load.running_since() > 0 => {
-                return Some(Refused::Wait(Held::by(HeldBecause::Parked)));
+                return Some(Refused::Wait(Held::by(HeldReason::Parked)));
             }
             Condition::Probing | Condition::Well => {}
         }
@@ -294,16 +294,16 @@ impl KindState {
         // One attempt tests whether the dependency is back: without it, the kind would never resume.
         let is_spent = self.budget.as_ref().is_some_and(Budget::is_spent);
         if is_retry && is_spent && condition == Condition::Well {
-            return Some(Refused::PutOff(Held::by(HeldBecause::Budget)));
+            return Some(Refused::PutOff(Held::by(HeldReason::Budget)));
         }
         if self.load.running() >= self.most(share) && !self.load.only_old_runs() {
-            return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
+            return Some(Refused::Wait(Held::by(HeldReason::Concurrency)));
         }
         if !self.load.ramp_allows() {
-            return Some(Refused::Wait(Held::by(HeldBecause::Parked)));
+            return Some(Refused::Wait(Held::by(HeldReason::Parked)));
         }
         let wait = self.bucket.as_mut()?.wait(now);
-        refused_by_rate(HeldBecause::RateLimit, wait, now)
+        refused_by_rate(HeldReason::RateLimit, wait, now)
     }
 
     /// Begins an attempt that nothing refuses. Returns `None` if the breaker refuses it after all.
@@ -359,11 +359,7 @@ pub(super) fn set_rate(
 }
 
 /// Returns what happens to a job that a rate holds back.
-pub(super) fn refused_by_rate(
-    because: HeldBecause,
-    wait: Duration,
-    now: Moment,
-) -> Option<Refused> {
+pub(super) fn refused_by_rate(because: HeldReason, wait: Duration, now: Moment) -> Option<Refused> {
     let held = Held::for_a_while(because, now, wait);
     match wait {
         Duration::ZERO => None,

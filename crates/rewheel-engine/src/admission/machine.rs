@@ -1,6 +1,6 @@
 //! State machine of admission, without I/O; the caller passes the time.
 
-use super::answer::{Ask, Held, HeldBecause, Refused, Suspect};
+use super::answer::{Ask, Held, HeldReason, Refused, Suspect};
 use super::bucket::Bucket;
 use super::budget::Budget;
 use super::kind::{Condition, Evidence, Full, KindFact, KindNews, KindState};
@@ -319,7 +319,7 @@ impl Machine {
         let (me, share, of_tenants) = (self.me, self.kind_share(), self.tenant_share());
         let (running, slots) = (self.running, self.slots);
         let Some(kind) = self.find_mut(ask.kind) else {
-            return Some(Refused::Return(Held::by(HeldBecause::NoRunner)));
+            return Some(Refused::Return(Held::by(HeldReason::NoRunner)));
         };
         let of_kind = kind.refuses((me, share), (ask.is_retry, ask.is_within_fleet), now);
         if of_kind.is_some() {
@@ -330,7 +330,7 @@ impl Machine {
         let has_hung = is_probe && kind.load.only_old_runs();
         let of_tenants = if kind.load.only_old_runs() { usize::MAX } else { of_tenants };
         if running >= slots && !kind.load.only_old_runs() {
-            return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
+            return Some(Refused::Wait(Held::by(HeldReason::Concurrency)));
         }
         let fleet = is_probe || ask.is_within_fleet;
         let tenant = self.tenants.of(ask.tenant, now);
@@ -354,7 +354,7 @@ impl Machine {
             }
             return Err(refused);
         }
-        let (me, refused) = (self.me, Refused::Wait(Held::by(HeldBecause::Parked)));
+        let (me, refused) = (self.me, Refused::Wait(Held::by(HeldReason::Parked)));
         let id = self.id_of(ask.kind).ok_or(refused)?;
         let kind = self.kind(id).ok_or(refused)?;
         let evidence = kind.begin(me).ok_or(refused)?;

@@ -4,7 +4,7 @@
 //! engine that settles records the evidence; this may be another engine.
 
 use super::Admission;
-use super::answer::{Ask, Held, HeldBecause};
+use super::answer::{Ask, Held, HeldReason};
 use super::budget::Budget;
 use super::kind::{Condition, Evidence, FleetRule, KindState};
 use rewheel::Moment;
@@ -105,7 +105,7 @@ impl Admission {
         }
         let rate = kind.bucket.as_mut().map(|bucket| bucket.wait(now));
         if let Some(wait) = rate.filter(|wait| !wait.is_zero()) {
-            return Some(Held::for_a_while(HeldBecause::RateLimit, now, wait));
+            return Some(Held::for_a_while(HeldReason::RateLimit, now, wait));
         }
         let tenant = machine.tenants.of(ask.tenant, now);
         let refused = tenant.refuses(usize::MAX, (true, true), now)?;
@@ -121,10 +121,7 @@ impl Admission {
     }
 
     /// Returns whether a worker's claim needs to know how many jobs the worker has.
-    pub(crate) fn counts_workers<'k>(
-        &self,
-        mut kinds: impl Iterator<Item = &'k KindName>,
-    ) -> bool {
+    pub(crate) fn counts_workers<'k>(&self, mut kinds: impl Iterator<Item = &'k KindName>) -> bool {
         let machine = self.machine();
         kinds.any(|kind| machine.find(kind).is_some_and(KindState::counts_workers))
     }

@@ -1,6 +1,6 @@
 //! Admission state of tenants.
 
-use super::answer::{Held, HeldBecause, Refused};
+use super::answer::{Held, HeldReason, Refused};
 use super::bucket::{self, Bucket};
 use super::kind::{FleetRule, refused_by_rate, set_rate};
 use super::load::Load;
@@ -75,14 +75,14 @@ impl TenantState {
         now: Moment,
     ) -> Option<Refused> {
         if !self.fleet.is_none() && !is_within_fleet {
-            return Some(Refused::Return(Held::by(HeldBecause::TenantLimit)));
+            return Some(Refused::Return(Held::by(HeldReason::TenantLimit)));
         }
         let most = share.min(self.concurrency_max.unwrap_or(usize::MAX));
         if self.load.running() >= most && !is_beside_hung {
-            return Some(Refused::Wait(Held::by(HeldBecause::TenantLimit)));
+            return Some(Refused::Wait(Held::by(HeldReason::TenantLimit)));
         }
         let wait = self.bucket.as_mut()?.wait(now);
-        refused_by_rate(HeldBecause::TenantLimit, wait, now)
+        refused_by_rate(HeldReason::TenantLimit, wait, now)
     }
 
     pub(super) fn take_pass(&mut self) {

@@ -1,10 +1,10 @@
 //! Inserts the jobs of a batch that fit their tenants' caps.
 
 use super::note;
-use super::room::Taken;
+use super::reserved::Taken;
 use crate::shared::Shared;
 use crate::submit;
-use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal};
+use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, StoreResult};
 use rewheel_core::{NewJob, Tenant, Timestamp, When};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) async fn insert(
     shared: &Arc<Shared>,
     insert: &Insert<'_>,
     mut taken: BTreeMap<Tenant, Taken>,
-) -> Answer<Vec<Inserted>> {
+) -> StoreResult<Vec<Inserted>> {
     let answers = match known(shared, insert, &taken).await {
         Ok(known) => insert_rest(shared, insert, &mut taken, known).await,
         Err(error) => {
@@ -34,7 +34,7 @@ async fn insert_rest(
     insert: &Insert<'_>,
     taken: &mut BTreeMap<Tenant, Taken>,
     mut answers: Vec<Option<Inserted>>,
-) -> Answer<Vec<Inserted>> {
+) -> StoreResult<Vec<Inserted>> {
     refuse(shared, insert.jobs, taken, &mut answers);
     let is_refused = answers.iter().flatten().any(|one| matches!(one, Inserted::Refused(_)));
     if is_refused && insert.if_refused == IfRefused::StoreNothing {
@@ -55,7 +55,7 @@ async fn known(
     shared: &Shared,
     insert: &Insert<'_>,
     taken: &BTreeMap<Tenant, Taken>,
-) -> Answer<Vec<Option<Inserted>>> {
+) -> StoreResult<Vec<Option<Inserted>>> {
     let is_asked = |job: &NewJob| job.key.is_some() && is_short(taken, job);
     // A store checks the key first, and stores no job whose deadline has passed.
     let deadline = Some(When::At(Timestamp::from_millis(0)));

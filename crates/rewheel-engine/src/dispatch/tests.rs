@@ -69,7 +69,7 @@ fn waiting(shared: &Shared, kind: &KindName) -> Waiting {
 async fn a_rate_that_waits_for_a_place_does_not_wake_the_loop_all_the_time() {
     let rated = KindSettings { rate: "10/s".parse().ok(), ..KindSettings::default() };
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
-        .settings(EngineSettings { places: 4, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 4, ..EngineSettings::default() })
         .kind("rated", rated)
         .raw_handler("rated", |_| async { Report::Done })
         .raw_handler("slow", |_| async {
@@ -83,7 +83,7 @@ async fn a_rate_that_waits_for_a_place_does_not_wake_the_loop_all_the_time() {
         engine.submit_raw(kind, Vec::new()).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(engine.status().places_free, 0);
+    assert_eq!(engine.status().concurrency_free, 0);
     let before = engine.shared().signals.ticks();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let ticks = engine.shared().signals.ticks() - before;

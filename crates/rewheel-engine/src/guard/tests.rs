@@ -6,12 +6,12 @@ use super::GuardedStore;
 use crate::settings::EngineSettings;
 use rewheel::{Moment, Random, Retry, Retryable, millis, seconds};
 use rewheel_core::store::{
-    Change, Insert, Inserted, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError,
-    SubmitStore, What,
+    Change, ChangeVerb, Insert, Inserted, KindStore, LeaseStore, OperateStore, ReadStore, Store,
+    StoreError, SubmitStore,
 };
 use rewheel_core::{
-    Actor, Floor, HolderId, Keep, KindName, NewHolder, NewJob, NewKind, RetryAsk, RetryPool, Role,
-    Timestamp, Version,
+    Actor, Floor, HolderId, KindName, NewHolder, NewJob, NewKind, Retain, RetryAsk, RetryPool,
+    Role, Timestamp, Version,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -42,7 +42,7 @@ impl Outage {
     fn new() -> Outage {
         let (fault, reached) = (Arc::<Mutex<Option<Fault>>>::default(), Arc::default());
         let (now, counted) = (Arc::clone(&fault), Arc::<AtomicU32>::clone(&reached));
-        let faulty = FaultyStore::in_weather(Arc::new(MemoryStore::new()), move |_verb| {
+        let faulty = FaultyStore::with_faults(Arc::new(MemoryStore::new()), move |_verb| {
             counted.fetch_add(1, Ordering::SeqCst);
             let fault = *now.lock().unwrap();
             Box::pin(async move { fault })
@@ -59,7 +59,7 @@ impl Outage {
         self.reached.swap(0, Ordering::SeqCst)
     }
 
-    /// Calls until the breaker is open.
+    /// PendingCalls until the breaker is open.
     async fn goes_away(&self) {
         self.set(Some(Fault::Before));
         for _ in 0..3 {
@@ -340,8 +340,8 @@ async fn a_change_that_goes_by_a_version_is_not_made_again() {
     put_kind(&store).await;
     let jobs = [new_job(&Random::seeded(3))];
     store.insert(&Insert::new(&jobs)).await.unwrap();
-    let (by, keep) = (Actor::new("test"), Keep::default());
-    let pause = Change::new(jobs[0].id, What::Pause);
+    let (by, keep) = (Actor::new("test"), Retain::default());
+    let pause = Change::new(jobs[0].id, ChangeVerb::Pause);
     let if_first = Change { if_version: Some(Version::new(1)), ..pause.clone() };
     faulty.fail_next(Verb::Change, Fault::After);
     let error = store.change(&[if_first], &by, keep).await.unwrap_err();

@@ -3,22 +3,23 @@
 use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
-    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
-    Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
+    AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
+    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
+    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
+    SampleStore, Sent, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally,
+    TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp,
-    Token, TokenId, TokenPut, TokenRevoked,
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, Retain, RetryAsk,
+    Timestamp, Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::time::Duration;
 
 #[async_trait]
 impl SubmitStore for GuardedStore {
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         let again = Insert { sent: Sent::Again, ..insert.clone() };
         self.call("insert", &self.insert, |attempt| {
             self.inner.insert(if attempt.is_retry() { &again } else { insert })
@@ -26,7 +27,7 @@ impl SubmitStore for GuardedStore {
         .await
     }
 
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
         self.call("reserve", &self.usual, |_| self.inner.reserve(reserve)).await
     }
 }
@@ -38,28 +39,37 @@ impl WorkStore for GuardedStore {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>> {
+    ) -> StoreResult<Vec<LaneHead>> {
         self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
     }
 
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.call("claim", &self.usual, |_| self.inner.claim(claim)).await
     }
 
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
         self.call("claim_limited", &self.usual, |_| self.inner.claim_limited(claim)).await
     }
 
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
         self.call("start", &self.usual, |_| self.inner.start(holder, leases)).await
     }
 
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    async fn checkpoint(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        payload: &[u8],
+    ) -> StoreResult<bool> {
         self.call("checkpoint", &self.usual, |_| self.inner.checkpoint(holder, lease, payload))
             .await
     }
 
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
         self.call("settle", &self.usual, |_| self.inner.settle(holder, settlements)).await
     }
 
@@ -67,12 +77,16 @@ impl WorkStore for GuardedStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         self.call("give_back", &self.usual, |_| self.inner.give_back(holder, leases, keep)).await
     }
 
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>> {
         self.call("extend", &self.usual, |_| self.inner.extend(holder, extension)).await
     }
 
@@ -82,53 +96,59 @@ impl WorkStore for GuardedStore {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>> {
+    ) -> StoreResult<Vec<Lease>> {
         self.call("held", &self.usual, |_| self.inner.held(holder, older_than, after, limit)).await
     }
 }
 
 #[async_trait]
 impl LeaseStore for GuardedStore {
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
         self.call("join", &self.life, |_| self.inner.join(holder)).await
     }
 
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         self.call("renew", &self.beat, |_| self.inner.renew(holder)).await
     }
 
-    async fn leave(&self, holder: HolderId) -> Answer<()> {
+    async fn leave(&self, holder: HolderId) -> StoreResult<()> {
         self.call("leave", &self.life, |_| self.inner.leave(holder)).await
     }
 
-    async fn holders(&self) -> Answer<Vec<Holder>> {
+    async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.call("holders", &self.beat, |_| self.inner.holders()).await
     }
 
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {
         self.call("holder", &self.usual, |_| self.inner.holder(id)).await
     }
 
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        self.call("bury", &self.beat, |_| self.inner.bury(by, other, renewals)).await
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry> {
+        self.call("expire_holder", &self.beat, |_| self.inner.expire_holder(by, other, renewals))
+            .await
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.call("sweep", &self.usual, |_| self.inner.sweep(sweep)).await
     }
 }
 
 #[async_trait]
 impl KindStore for GuardedStore {
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
         self.call("put_kinds", &self.usual, |_| self.inner.put_kinds(kinds, by)).await
     }
 
-    async fn kinds(&self) -> Answer<Vec<Kind>> {
+    async fn kinds(&self) -> StoreResult<Vec<Kind>> {
         self.call("kinds", &self.usual, |_| self.inner.kinds()).await
     }
 
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
         self.call("kinds_since", &self.usual, |_| self.inner.kinds_since(since)).await
     }
 
@@ -137,17 +157,17 @@ impl KindStore for GuardedStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         self.call("change_kind", &self.usual, |_| self.inner.change_kind(kind, change, by)).await
     }
 
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         // A repetition after a lost response would find the version changed by itself.
         let way = if edit.if_version.is_some() { &self.once } else { &self.usual };
         self.call("edit_kind", way, |_| self.inner.edit_kind(edit, by)).await
     }
 
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>> {
         // Not repeated: the earnings would count twice. The next heartbeat asks again.
         self.call("grant", &self.beat, |_| self.inner.grant(asks)).await
     }
@@ -155,76 +175,81 @@ impl KindStore for GuardedStore {
 
 #[async_trait]
 impl TokenStore for GuardedStore {
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut> {
         self.call("put_token", &self.usual, |_| self.inner.put_token(token, by)).await
     }
 
-    async fn tokens(&self) -> Answer<Vec<Token>> {
+    async fn tokens(&self) -> StoreResult<Vec<Token>> {
         self.call("tokens", &self.usual, |_| self.inner.tokens()).await
     }
 
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked> {
         self.call("revoke_token", &self.usual, |_| self.inner.revoke_token(id, by)).await
     }
 }
 
 #[async_trait]
 impl OperateStore for GuardedStore {
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         // A repetition after a lost response would find the version changed by itself.
         let is_conditional = changes.iter().any(|change| change.if_version.is_some());
         let way = if is_conditional { &self.once } else { &self.usual };
         self.call("change", way, |_| self.inner.change(changes, by, keep)).await
     }
 
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
         self.call("deadlines", &self.usual, |_| self.inner.deadlines(grace, limit)).await
     }
 
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.call("unannounced", &self.usual, |_| self.inner.unannounced(limit)).await
     }
 
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
         self.call("announce", &self.usual, |_| self.inner.announce(dead)).await
     }
 
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         self.call("prune", &self.usual, |_| self.inner.prune(prune)).await
     }
 }
 
 #[async_trait]
 impl ReadStore for GuardedStore {
-    async fn now(&self) -> Answer<Timestamp> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         self.call("now", &self.usual, |_| self.inner.now()).await
     }
 
-    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         self.call("get", &self.usual, |_| self.inner.get(job)).await
     }
 
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         self.call("find", &self.usual, |_| self.inner.find(jobs)).await
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         self.call("live", &self.usual, |_| self.inner.live(jobs)).await
     }
 
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
         self.call("list", &self.usual, |_| self.inner.list(filter, page)).await
     }
 
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
         self.call("count", &self.usual, |_| self.inner.count(filter, scan_max)).await
     }
 
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures> {
         self.call("failures", &self.usual, |_| self.inner.failures(scan)).await
     }
 
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.call("attempts", &self.usual, |_| self.inner.attempts(job)).await
     }
 
@@ -233,34 +258,34 @@ impl ReadStore for GuardedStore {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> StoreResult<Vec<AuditEntry>> {
         self.call("audit", &self.usual, |_| self.inner.audit(job, before, limit)).await
     }
 
-    async fn tally(&self) -> Answer<Vec<Tally>> {
+    async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.call("tally", &self.usual, |_| self.inner.tally()).await
     }
 
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
         self.call("limit_waits", &self.usual, |_| self.inner.limit_waits(limits)).await
     }
 
-    async fn books(&self) -> Answer<Books> {
+    async fn books(&self) -> StoreResult<Books> {
         self.call("books", &self.usual, |_| self.inner.books()).await
     }
 }
 
 #[async_trait]
 impl SampleStore for GuardedStore {
-    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+    async fn sample_now(&self, rows_max: usize) -> StoreResult<Option<Sample>> {
         self.call("sample_now", &self.usual, |_| self.inner.sample_now(rows_max)).await
     }
 
-    async fn sample(&self) -> Answer<Option<Sample>> {
+    async fn sample(&self) -> StoreResult<Option<Sample>> {
         self.call("sample", &self.usual, |_| self.inner.sample()).await
     }
 
-    async fn take_sample(&self) -> Answer<bool> {
+    async fn take_sample(&self) -> StoreResult<bool> {
         self.call("take_sample", &self.long, |_| self.inner.take_sample()).await
     }
 }
@@ -271,11 +296,11 @@ impl Store for GuardedStore {
         self.inner.capabilities()
     }
 
-    async fn risks(&self) -> Answer<Vec<Risk>> {
+    async fn risks(&self) -> StoreResult<Vec<Risk>> {
         self.call("risks", &self.usual, |_| self.inner.risks()).await
     }
 
-    async fn unreadable(&self) -> Answer<Option<Risk>> {
+    async fn unreadable(&self) -> StoreResult<Option<Risk>> {
         self.call("unreadable", &self.usual, |_| self.inner.unreadable()).await
     }
 
@@ -283,7 +308,7 @@ impl Store for GuardedStore {
         self.inner.watch()
     }
 
-    async fn close(&self) -> Answer<()> {
+    async fn close(&self) -> StoreResult<()> {
         // Neither refused nor repeated: closing an unavailable store must not hang.
         let time_max = self.usual.time_max;
         within(time_max, time_max, self.inner.close()).await

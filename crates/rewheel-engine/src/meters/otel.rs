@@ -2,7 +2,7 @@
 
 use super::histogram::Histogram;
 use super::kept::{KindMeters, VerbMeters};
-use super::{Fleet, Form, METERS, Meter, Source, Value};
+use super::{Fleet, METERS, Meter, MeterType, Source, Value};
 use crate::engine::Engine;
 use crate::shared::Shared;
 use opentelemetry::KeyValue;
@@ -95,9 +95,9 @@ impl Engine {
         for told in &METERS {
             let (shared, fleet) = (Arc::downgrade(self.shared_arc()), Arc::clone(&exported.fleet));
             match told.form {
-                Form::Counter => count(meter, told, shared, fleet),
-                Form::Gauge => gauge(meter, told, shared, fleet),
-                Form::Histogram => {}
+                MeterType::Counter => count(meter, told, shared, fleet),
+                MeterType::Gauge => gauge(meter, told, shared, fleet),
+                MeterType::Histogram => {}
             }
         }
         let (instruments, meters) = (Instruments::new(meter), &self.shared().reports.meters);

@@ -1,7 +1,7 @@
 //! The table of all metrics.
 
 use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
-use super::{Distribution, Fleet, Form, Meter, Sample, Source, Value};
+use super::{Distribution, Fleet, Meter, MeterType, Sample, Source, Value};
 use rewheel::Category;
 use rewheel_core::store::Tally;
 use rewheel_core::{Kind, State};
@@ -15,7 +15,7 @@ const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, Stat
 pub static METERS: [Meter; 28] = [
     Meter {
         name: "rewheel.jobs",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{job}",
         labels: &["kind", "state"],
         help: "Live jobs and dead letters in the store.",
@@ -23,7 +23,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.sample.age",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "s",
         labels: &[],
         help: "Age of the job counts; zero if they were counted for this scrape.",
@@ -34,7 +34,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.oldest_due_timestamp",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "s",
         labels: &["kind"],
         help: "Due time of the oldest scheduled job, in seconds since 1970.",
@@ -42,7 +42,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.kind.parked",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{kind}",
         labels: &["kind"],
         help: "1 if the kind is parked because its dependency is down.",
@@ -50,7 +50,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.kind.paused",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{kind}",
         labels: &["kind"],
         help: "1 if an operator paused the kind.",
@@ -58,7 +58,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.holders",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{holder}",
         labels: &["role"],
         help: "Live holders.",
@@ -66,7 +66,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.store.up",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{store}",
         labels: &[],
         help: "1 if the store answered the last query for the metrics above.",
@@ -74,7 +74,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.submitted",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind", "outcome"],
         help: "Jobs submitted to this node by outcome: created, duplicate, refused.",
@@ -88,7 +88,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.started",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
         help: "First attempts started on this node.",
@@ -96,7 +96,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.attempts",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{attempt}",
         labels: &["kind"],
         help: "Attempts started on this node.",
@@ -104,7 +104,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.attempt.duration",
-        form: Form::Histogram,
+        form: MeterType::Histogram,
         unit: "s",
         labels: &["kind"],
         help: "Duration of attempts.",
@@ -112,7 +112,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.attempt.lateness",
-        form: Form::Histogram,
+        form: MeterType::Histogram,
         unit: "s",
         labels: &["kind"],
         help: "Delay between the due time and the start of attempts.",
@@ -120,7 +120,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.settled",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{result}",
         labels: &["kind", "decision", "category"],
         help: "Results settled by this node, by decision and failure category.",
@@ -128,7 +128,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.dead",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind", "category"],
         help: "Jobs that became dead letters on this node: after a result, a deadline or too many takeovers.",
@@ -136,7 +136,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.jobs.delayed_by_parking",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
         help: "Attempts on this node that were delayed because their kind was parked.",
@@ -144,7 +144,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.takeovers",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
         help: "Jobs that this node took over from dead holders or after they were overdue.",
@@ -152,7 +152,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.claim.batch",
-        form: Form::Histogram,
+        form: MeterType::Histogram,
         unit: "{job}",
         labels: &[],
         help: "Jobs per claim.",
@@ -162,24 +162,24 @@ pub static METERS: [Meter; 28] = [
         },
     },
     Meter {
-        name: "rewheel.places",
-        form: Form::Gauge,
-        unit: "{place}",
+        name: "rewheel.concurrency.max",
+        form: MeterType::Gauge,
+        unit: "{slot}",
         labels: &[],
         help: "Maximum number of concurrent attempts on this node.",
-        read: |from| one(from.shared.settings.places as u64),
+        read: |from| one(from.shared.settings.concurrency as u64),
     },
     Meter {
-        name: "rewheel.places.free",
-        form: Form::Gauge,
-        unit: "{place}",
+        name: "rewheel.concurrency.free",
+        form: MeterType::Gauge,
+        unit: "{slot}",
         labels: &[],
         help: "Free slots for attempts on this node.",
         read: |from| one(from.shared.admission.free() as u64),
     },
     Meter {
         name: "rewheel.wheel.jobs",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{job}",
         labels: &[],
         help: "Jobs in the timing wheel of this node.",
@@ -187,23 +187,23 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.ready.jobs",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{job}",
         labels: &[],
         help: "Due jobs on this node that wait for a free slot.",
         read: |from| one(from.shared.signals.ready.load(Ordering::Relaxed) as u64),
     },
     Meter {
-        name: "rewheel.lease.doubtful",
-        form: Form::Gauge,
+        name: "rewheel.lease.expired",
+        form: MeterType::Gauge,
         unit: "{lease}",
         labels: &[],
         help: "1 if the lease of this node expired and no new attempts start.",
-        read: |from| one(u64::from(from.shared.is_doubtful())),
+        read: |from| one(u64::from(from.shared.is_lease_expired())),
     },
     Meter {
         name: "rewheel.engine.failed",
-        form: Form::Gauge,
+        form: MeterType::Gauge,
         unit: "{engine}",
         labels: &[],
         help: "1 if the engine of this node stopped because one of its loops failed.",
@@ -211,7 +211,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.engine.loop.restarts",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{restart}",
         labels: &["loop"],
         help: "Restarts of panicked engine loops.",
@@ -222,7 +222,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.lease.renewals",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{renewal}",
         labels: &["outcome"],
         help: "Lease renewals of this node by outcome: renewed, failed, dead.",
@@ -233,7 +233,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.store.calls",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{call}",
         labels: &["verb", "outcome"],
         help: "Store calls by outcome: ok or error.",
@@ -241,7 +241,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.store.call.duration",
-        form: Form::Histogram,
+        form: MeterType::Histogram,
         unit: "s",
         labels: &["verb"],
         help: "Duration of store calls, retries included.",
@@ -255,7 +255,7 @@ pub static METERS: [Meter; 28] = [
     },
     Meter {
         name: "rewheel.notices",
-        form: Form::Counter,
+        form: MeterType::Counter,
         unit: "{notice}",
         labels: &["notifier", "outcome"],
         help: "Notifications of this node by outcome: sent, suppressed, failed.",

@@ -1,6 +1,6 @@
 //! Checks that the metrics table is consistent.
 
-use super::{Form, METERS};
+use super::{METERS, MeterType};
 use std::collections::BTreeSet;
 
 #[test]
@@ -14,6 +14,6 @@ fn names_are_what_both_worlds_ask_for() {
         assert!(meter.help.ends_with('.') && !meter.help.contains('\n'), "{}", meter.name);
         assert!(!meter.labels.contains(&"tenant"), "nobody bounds the number of tenants");
         let is_total = meter.prometheus_name().ends_with("_total");
-        assert_eq!(is_total, meter.form == Form::Counter, "{}", meter.name);
+        assert_eq!(is_total, meter.form == MeterType::Counter, "{}", meter.name);
     }
 }

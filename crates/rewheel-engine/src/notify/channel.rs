@@ -1,8 +1,8 @@
 //! One notifier with its route, queue, window and counters.
 
-use super::desk::Outcome;
+use super::dead_letters::LetterId;
 use super::gate::{Admission, Gate};
-use super::letters::LetterId;
+use super::inbox::Outcome;
 use super::notice::Notice;
 use super::route::Route;
 use super::settings::NotifySettings;

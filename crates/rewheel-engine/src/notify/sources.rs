@@ -18,7 +18,7 @@ pub(super) fn dead_letter(
     let failure = letter.failure.as_ref();
     let attempts = letter.attempt.saturating_sub(job.map_or(0, |job| job.attempts_before));
     let attempts_max = job.and_then(|job| job.attempts_max).or(attempts_max);
-    let why = Why::of(failure, attempts, attempts_max);
+    let why = GiveUpReason::of(failure, attempts, attempts_max);
     let kind = &letter.lane.kind;
     let counted = match letter.attempt {
         1 => "1 attempt".to_owned(),
@@ -26,7 +26,7 @@ pub(super) fn dead_letter(
     };
     let text = format!("job {} of {kind} is dead after {counted}: {}", letter.job, why.text());
     let mut notice = Notice {
-        severity: if why == Why::Takeovers { Severity::Critical } else { Severity::Error },
+        severity: if why == GiveUpReason::Takeovers { Severity::Critical } else { Severity::Error },
         kind: Some(kind.clone()),
         tenant: letter.lane.tenant.clone(),
         job: Some(letter.job),
@@ -49,50 +49,50 @@ pub(super) fn dead_letter(
 
 /// Why a job became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum GiveUpReason {
     Exhausted,
     NotRetryable,
     Deadline,
     Takeovers,
 }
 
-impl Why {
+impl GiveUpReason {
     /// Derives the reason from stored data: the announcing engine need not be the one where the job
     /// died.
-    fn of(failure: Option<&Failure>, attempts: u32, attempts_max: Option<u32>) -> Why {
+    fn of(failure: Option<&Failure>, attempts: u32, attempts_max: Option<u32>) -> GiveUpReason {
         let category = failure.map(Failure::category);
         match (category, failure.and_then(Failure::code)) {
-            (Some(Category::Deadline), _) => Why::Deadline,
-            (Some(Category::Panic), Some("takeovers")) => Why::Takeovers,
+            (Some(Category::Deadline), _) => GiveUpReason::Deadline,
+            (Some(Category::Panic), Some("takeovers")) => GiveUpReason::Takeovers,
             // Refused temporarily, several times.
             (Some(Category::Rejected), Some("409"))
                 if attempts_max.is_some_and(|most| attempts >= most) =>
             {
-                Why::Exhausted
+                GiveUpReason::Exhausted
             }
             (Some(Category::Rejected | Category::BadPayload | Category::NoHandler), _) => {
-                Why::NotRetryable
+                GiveUpReason::NotRetryable
             }
-            _ if attempts_max.is_none_or(|most| attempts >= most) => Why::Exhausted,
-            _ => Why::NotRetryable,
+            _ if attempts_max.is_none_or(|most| attempts >= most) => GiveUpReason::Exhausted,
+            _ => GiveUpReason::NotRetryable,
         }
     }
 
     const fn as_str(self) -> &'static str {
         match self {
-            Why::Exhausted => Event::AttemptsExhausted.as_str(),
-            Why::NotRetryable => Event::NotRetryable.as_str(),
-            Why::Deadline => "deadline",
-            Why::Takeovers => "takeovers",
+            GiveUpReason::Exhausted => Event::AttemptsExhausted.as_str(),
+            GiveUpReason::NotRetryable => Event::NotRetryable.as_str(),
+            GiveUpReason::Deadline => "deadline",
+            GiveUpReason::Takeovers => "takeovers",
         }
     }
 
     const fn text(self) -> &'static str {
         match self {
-            Why::Exhausted => "no attempts left",
-            Why::NotRetryable => "the failure is not retryable",
-            Why::Deadline => "the deadline has passed",
-            Why::Takeovers => "the job may be killing the processes that run it",
+            GiveUpReason::Exhausted => "no attempts left",
+            GiveUpReason::NotRetryable => "the failure is not retryable",
+            GiveUpReason::Deadline => "the deadline has passed",
+            GiveUpReason::Takeovers => "the job may be killing the processes that run it",
         }
     }
 }
@@ -176,29 +176,29 @@ fn takeovers(events: &[JobEvent]) -> Vec<Notice> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Why, takeovers};
+    use super::{GiveUpReason, takeovers};
     use rewheel::{Category, Random};
     use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, KindName, State, Timestamp};
 
     #[track_caller]
-    fn check(failure: Option<(Category, Option<&str>)>, attempts: u32, expected: Why) {
+    fn check(failure: Option<(Category, Option<&str>)>, attempts: u32, expected: GiveUpReason) {
         let failure = failure.map(|(category, code)| Failure::new(category, code, "x"));
-        assert_eq!(Why::of(failure.as_ref(), attempts, Some(3)), expected, "{failure:?}");
+        assert_eq!(GiveUpReason::of(failure.as_ref(), attempts, Some(3)), expected, "{failure:?}");
     }
 
     #[test]
     fn a_death_is_explained_by_what_was_stored_of_it() {
-        check(Some((Category::Io, None)), 3, Why::Exhausted);
-        check(Some((Category::Io, None)), 2, Why::NotRetryable);
-        check(None, 3, Why::Exhausted);
-        check(Some((Category::Panic, None)), 3, Why::Exhausted);
-        check(Some((Category::Rejected, Some("404"))), 3, Why::NotRetryable);
-        check(Some((Category::Rejected, Some("409"))), 3, Why::Exhausted);
-        check(Some((Category::Rejected, Some("409"))), 2, Why::NotRetryable);
-        check(Some((Category::BadPayload, None)), 1, Why::NotRetryable);
-        check(Some((Category::NoHandler, None)), 3, Why::NotRetryable);
-        check(Some((Category::Deadline, None)), 3, Why::Deadline);
-        check(Some((Category::Panic, Some("takeovers"))), 1, Why::Takeovers);
+        check(Some((Category::Io, None)), 3, GiveUpReason::Exhausted);
+        check(Some((Category::Io, None)), 2, GiveUpReason::NotRetryable);
+        check(None, 3, GiveUpReason::Exhausted);
+        check(Some((Category::Panic, None)), 3, GiveUpReason::Exhausted);
+        check(Some((Category::Rejected, Some("404"))), 3, GiveUpReason::NotRetryable);
+        check(Some((Category::Rejected, Some("409"))), 3, GiveUpReason::Exhausted);
+        check(Some((Category::Rejected, Some("409"))), 2, GiveUpReason::NotRetryable);
+        check(Some((Category::BadPayload, None)), 1, GiveUpReason::NotRetryable);
+        check(Some((Category::NoHandler, None)), 3, GiveUpReason::NotRetryable);
+        check(Some((Category::Deadline, None)), 3, GiveUpReason::Deadline);
+        check(Some((Category::Panic, Some("takeovers"))), 1, GiveUpReason::Takeovers);
     }
 
     #[test]

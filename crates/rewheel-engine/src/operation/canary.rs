@@ -55,7 +55,7 @@ mod tests {
     use super::{Health, judge};
     use rewheel::{Category, Random};
     use rewheel_core::{
-        Because, Failure, Fence, Job, JobId, KindName, Lane, Priority, Shard, State, Status,
+        DueReason, Failure, Fence, Job, JobId, KindName, Lane, Priority, Shard, State, Status,
         Timestamp, Version,
     };
 
@@ -76,7 +76,7 @@ mod tests {
             created: now,
             deadline: None,
             due: now,
-            because: Because::Person,
+            because: DueReason::Person,
             status: match state {
                 State::Succeeded => Status::Succeeded(now),
                 State::Failed => Status::Failed(now),

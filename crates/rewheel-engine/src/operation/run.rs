@@ -8,7 +8,7 @@ use crate::events::Log;
 use crate::runner::{JobContext, Reporting, Runner};
 use rewheel::Category;
 use rewheel_core::store::{Change, Changed, Store, StoreError};
-use rewheel_core::{Failure, Job, JobId, Keep, Report, Timestamp};
+use rewheel_core::{Failure, Job, JobId, Report, Retain, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Operator {
     store: Arc<dyn Store>,
-    keep: Keep,
+    keep: Retain,
     events: Arc<Log>,
 }
 
@@ -47,7 +47,7 @@ enum Next {
 }
 
 impl Operator {
-    pub(crate) fn new(store: &Arc<dyn Store>, keep: Keep, events: &Arc<Log>) -> Operator {
+    pub(crate) fn new(store: &Arc<dyn Store>, keep: Retain, events: &Arc<Log>) -> Operator {
         Operator { store: Arc::clone(store), keep, events: Arc::clone(events) }
     }
 

@@ -1,7 +1,7 @@
 //! Selects the jobs of a bulk operation.
 
 use super::{BulkVerb, Preview};
-use rewheel_core::store::{Answer, Count, Cursor, Filter, PageRequest, Store};
+use rewheel_core::store::{Count, Cursor, Filter, PageRequest, Store, StoreResult};
 use rewheel_core::{Incident, Job, Key, KindName, Limits, State, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Selection {
         store: &dyn Store,
         cursor: Option<Cursor>,
         limit: usize,
-    ) -> Answer<Batch> {
+    ) -> StoreResult<Batch> {
         let mut page = PageRequest { cursor, ..PageRequest::first(self.page_size(limit)) };
         if self.incident.is_some() {
             // The store cannot filter by incident, so the number of scanned rows per page must be limited here.
@@ -124,14 +124,14 @@ impl Selection {
         Ok(Batch { jobs, next })
     }
 
-    pub(super) async fn preview(&self, store: &dyn Store) -> Answer<Preview> {
+    pub(super) async fn preview(&self, store: &dyn Store) -> StoreResult<Preview> {
         match self.incident {
             Some(_) => self.look(store).await,
             None => self.count(store).await,
         }
     }
 
-    async fn count(&self, store: &dyn Store) -> Answer<Preview> {
+    async fn count(&self, store: &dyn Store) -> StoreResult<Preview> {
         let all = store.count(&self.filter, COUNTED_MAX).await?;
         // Operations are jobs, but are never selected.
         let kinds = vec![super::kind()];
@@ -149,7 +149,7 @@ impl Selection {
     }
 
     /// Counts jobs that the store cannot count.
-    async fn look(&self, store: &dyn Store) -> Answer<Preview> {
+    async fn look(&self, store: &dyn Store) -> StoreResult<Preview> {
         let (mut count, mut sample, mut cursor) = (0, Vec::new(), None);
         for _ in 0..LOOKED_AT_MAX / Limits::PAGE_MAX {
             let batch = self.batch(store, cursor, Limits::PAGE_MAX).await?;

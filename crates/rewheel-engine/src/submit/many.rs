@@ -2,9 +2,9 @@
 
 use super::{Receipt, Submit, SubmitError, check, receipt, store_error};
 use crate::engine::Engine;
-use crate::gather;
 use crate::runner::JobKind;
-use rewheel_core::store::{Answer, Insert, Inserted, StoreError};
+use crate::submit_batching;
+use rewheel_core::store::{Insert, Inserted, StoreError, StoreResult};
 use rewheel_core::{Limits, NewJob};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -105,7 +105,7 @@ fn parts(jobs: &[NewJob]) -> Vec<&[NewJob]> {
 
 /// Stores a batch, with one answer for each job, in order. A batch that holds something that cannot
 /// be stored is halved until that is alone.
-async fn insert_part(engine: &Engine, part: &[NewJob], answers: &mut Vec<Answer<Inserted>>) {
+async fn insert_part(engine: &Engine, part: &[NewJob], answers: &mut Vec<StoreResult<Inserted>>) {
     let mut parts = vec![part];
     while let Some(part) = parts.pop() {
         match engine.insert(&Insert::new(part)).await {
@@ -114,7 +114,7 @@ async fn insert_part(engine: &Engine, part: &[NewJob], answers: &mut Vec<Answer<
                 let (first, second) = part.split_at(part.len() / 2);
                 parts.extend([second, first]);
             }
-            Err(error) => answers.extend(part.iter().map(|_| Err(gather::copy(&error)))),
+            Err(error) => answers.extend(part.iter().map(|_| Err(submit_batching::copy(&error)))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::caps;
 use crate::shared::Shared;
 use rewheel_core::NewJob;
-use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal};
+use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, StoreResult};
 use std::sync::Arc;
 
 /// Says why a payload is too large. Jobs of the engine itself are as large as they must be.
@@ -14,7 +14,10 @@ pub(super) fn refusal(job: &NewJob, bytes_max: usize) -> Option<Refusal> {
 }
 
 /// Inserts the jobs whose payload is small enough, and refuses the others.
-pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+pub(crate) async fn insert(
+    shared: &Arc<Shared>,
+    insert: &Insert<'_>,
+) -> StoreResult<Vec<Inserted>> {
     let refusal = |job: &NewJob| refusal(job, shared.settings.payload_bytes_max);
     if insert.jobs.iter().all(|job| refusal(job).is_none()) {
         return caps::insert(shared, insert).await;

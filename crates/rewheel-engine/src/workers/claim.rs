@@ -6,11 +6,12 @@ use crate::kinds::KindEntry;
 use crate::shared::Shared;
 use crate::{budget, claim};
 use rewheel_core::store::{
-    Answer, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, Ran, Settlement, Visit,
+    AttemptTiming, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, Settlement, StoreResult,
+    Visit,
 };
 use rewheel_core::{
-    Actor, Because, Decision, HolderId, Job, JobId, KindChange, KindChanged, KindName, Lane, Lease,
-    Limits, State, Tenant,
+    Actor, Decision, DueReason, HolderId, Job, JobId, KindChange, KindChanged, KindName, Lane,
+    Lease, Limits, State, Tenant,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +92,7 @@ impl RemoteWorker<'_> {
             Ok(kept) => kept,
             Err(error) => {
                 // The worker receives none of them.
-                let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
+                let _ = shared.store.give_back(self.id, &leases, shared.retain_ended()).await;
                 return Err(error);
             }
         };
@@ -109,7 +110,7 @@ impl RemoteWorker<'_> {
     }
 
     /// Takes the right to probe parked kinds whose open time has passed.
-    async fn take_probes(&self, kinds: &[KindName]) -> Answer<()> {
+    async fn take_probes(&self, kinds: &[KindName]) -> StoreResult<()> {
         let shared = self.shared();
         for name in kinds {
             let Some(generation) = shared.admission.takes_probe(name) else { continue };
@@ -124,7 +125,7 @@ impl RemoteWorker<'_> {
         Ok(())
     }
 
-    async fn fetch(&self, plan: &Plan, limit: usize) -> Answer<Vec<Leased>> {
+    async fn fetch(&self, plan: &Plan, limit: usize) -> StoreResult<Vec<Leased>> {
         let (shared, holder) = (self.shared(), self.id);
         let mut leased = Vec::new();
         if !plan.probes.is_empty() {
@@ -196,7 +197,7 @@ impl RemoteWorker<'_> {
             }
             let chance = shared.random.next();
             let wait = shared.admission.put_off(kind, Duration::ZERO, one.deadline_in, chance);
-            let later = self.later(one, wait.unwrap_or_default(), Because::RetryBudget);
+            let later = self.later(one, wait.unwrap_or_default(), DueReason::RetryBudget);
             unpaid.insert(one.job.id, later);
         }
         unpaid
@@ -208,7 +209,7 @@ impl RemoteWorker<'_> {
         &self,
         leased: &[Leased],
         known: &BTreeMap<&KindName, Arc<KindEntry>>,
-    ) -> Answer<BTreeMap<JobId, Settlement>> {
+    ) -> StoreResult<BTreeMap<JobId, Settlement>> {
         let mut apart = BTreeMap::new();
         let is_suspect = |leased: &&Leased| leased.job.is_suspect();
         let suspects: Vec<&Leased> = leased.iter().filter(is_suspect).collect();
@@ -231,7 +232,7 @@ impl RemoteWorker<'_> {
         for one in suspects {
             let must_be_alone = is_alone(&one.job);
             if running.contains(&true) || (must_be_alone && !running.is_empty()) {
-                apart.insert(one.job.id, self.later(one, SUSPECT_LATER, Because::Snooze));
+                apart.insert(one.job.id, self.later(one, SUSPECT_LATER, DueReason::Snooze));
             } else {
                 running.push(must_be_alone);
             }
@@ -240,20 +241,20 @@ impl RemoteWorker<'_> {
     }
 
     /// Builds the settlement of a job that the worker does not start.
-    fn later(&self, leased: &Leased, after: Duration, because: Because) -> Settlement {
+    fn later(&self, leased: &Leased, after: Duration, because: DueReason) -> Settlement {
         Settlement {
             lease: leased.lease(),
             decision: Decision::Snooze { after, because },
-            ran: Ran::default(),
+            ran: AttemptTiming::default(),
             failure: None,
             hold: Duration::ZERO,
-            keep: self.shared().keep_ended(),
+            keep: self.shared().retain_ended(),
         }
     }
 
     /// Finds lanes with due jobs, from where the last claim for these kinds stopped. There may be many lanes whose jobs are due
     /// later: they must not hide the others.
-    async fn due_lanes(&self, kinds: &[KindName]) -> Answer<Vec<LaneHead>> {
+    async fn due_lanes(&self, kinds: &[KindName]) -> StoreResult<Vec<LaneHead>> {
         let shared = self.shared();
         let mut after = shared.workers.lane_turns.after(kinds);
         let mut is_first_round = after.is_some();
@@ -274,7 +275,7 @@ impl RemoteWorker<'_> {
     }
 
     /// Counts the jobs that a worker has, if its kinds or tenants have a limit per worker.
-    async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> Answer<Has> {
+    async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> StoreResult<Has> {
         let shared = self.shared();
         let mut has = Has::default();
         let counts = shared.admission.counts_workers(known.keys().copied());
@@ -384,7 +385,7 @@ fn plan(
             lane: head.lane,
             limit: grant.jobs,
             attempt_timeout: kind.settings.attempt_timeout,
-            grace: shared.settings.grace,
+            grace: shared.settings.overdue_grace,
         });
     }
     plan

@@ -2,7 +2,7 @@
 
 use super::{RemoteWorker, WorkerError};
 use crate::{attempt, budget, park, trace};
-use rewheel_core::store::{Answer, Outcome, Settled, Settlement, StoreError, halving};
+use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, StoreResult, halving};
 use rewheel_core::{Failure, Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl RemoteWorker<'_> {
 
     /// Reads kinds that are parked here while another holder may probe them: this worker may have taken the right at another
     /// engine.
-    async fn hear_of_probes(&self, jobs: impl Iterator<Item = &Job>) -> Answer<()> {
+    async fn hear_of_probes(&self, jobs: impl Iterator<Item = &Job>) -> StoreResult<()> {
         let shared = self.shared();
         let kinds: BTreeSet<KindName> = jobs.map(|job| job.lane.kind.clone()).collect();
         let is_news = |name: &KindName| {
@@ -114,7 +114,7 @@ impl RemoteWorker<'_> {
         Ok(())
     }
 
-    async fn is_expired(&self) -> Answer<bool> {
+    async fn is_expired(&self) -> StoreResult<bool> {
         let holder = self.shared().store.holder(self.id).await?;
         Ok(holder.is_none_or(|holder| holder.died.is_some()))
     }
@@ -124,7 +124,7 @@ impl RemoteWorker<'_> {
         job: &Job,
         now: Option<Timestamp>,
         result: WorkerResult,
-    ) -> Answer<Settlement> {
+    ) -> StoreResult<Settlement> {
         let shared = self.shared();
         let deadline_in = job.deadline.zip(now).map(|(deadline, now)| deadline.since(now));
         let kind = self.known_kind(&job.lane.kind).await?;
@@ -143,7 +143,7 @@ impl RemoteWorker<'_> {
         settlement: &Settlement,
         answer: Result<Settled, StoreError>,
         kinds: &BTreeMap<JobId, KindName>,
-    ) -> Answer<WorkerSettled> {
+    ) -> StoreResult<WorkerSettled> {
         let shared = self.shared();
         let (outcome, is_news) = match answer? {
             Settled::Applied(outcome) => (outcome, true),

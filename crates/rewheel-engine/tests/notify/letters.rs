@@ -75,7 +75,7 @@ async fn why_a_job_died_is_told_by_its_own_attempts() -> Tested {
 async fn an_engine_without_notifiers_asks_the_store_nothing_for_them() -> Tested {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let faulty = FaultyStore::in_weather(Arc::new(store()), move |verb| {
+    let faulty = FaultyStore::with_faults(Arc::new(store()), move |verb| {
         let is_asked = matches!(verb, Verb::Unannounced | Verb::Announce);
         counted.fetch_add(usize::from(is_asked), Ordering::SeqCst);
         Box::pin(async { None })
@@ -94,7 +94,7 @@ async fn an_engine_without_notifiers_asks_the_store_nothing_for_them() -> Tested
 async fn ten_thousand_dead_letters_are_fifty_messages_and_a_summary() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
     let engine = telling(&store, &person)
-        .settings(EngineSettings { places: 10_000, ..EngineSettings::default() })
+        .settings(EngineSettings { concurrency: 10_000, ..EngineSettings::default() })
         .start()
         .await?;
     let mut jobs: Vec<NewJob> = Vec::new();

@@ -96,7 +96,7 @@ async fn a_lease_that_is_not_renewed_is_told_at_first_and_when_it_ran_out() -> T
     let (store, person) = (store(), Person::new(Mood::Takes));
     let silent = Arc::new(AtomicBool::new(false));
     let is_silent = Arc::clone(&silent);
-    let faulty = FaultyStore::in_weather(Arc::new(store), move |verb| {
+    let faulty = FaultyStore::with_faults(Arc::new(store), move |verb| {
         let fails = verb == Verb::Renew && is_silent.load(Ordering::SeqCst);
         Box::pin(async move { fails.then_some(Fault::Before) })
     });
@@ -142,7 +142,7 @@ async fn housekeeping_that_fails_is_told_once() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
     let is_broken = Arc::new(AtomicBool::new(true));
     let broken = Arc::clone(&is_broken);
-    let faulty = FaultyStore::in_weather(Arc::new(store), move |verb| {
+    let faulty = FaultyStore::with_faults(Arc::new(store), move |verb| {
         let fails = verb == Verb::Deadlines && broken.load(Ordering::SeqCst);
         Box::pin(async move { fails.then_some(Fault::Before) })
     });

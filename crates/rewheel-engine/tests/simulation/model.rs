@@ -200,7 +200,7 @@ impl Model {
         let store_now = self.store.now().await.expect("the store itself never fails");
         self.check_pause(who, job, store_now);
         let here = self.running_in(who, |_| true).await;
-        self.check_most(who, "places", PLACES, here);
+        self.check_most(who, "concurrency", PLACES, here);
         for limit in self.fleet.limits(&job.lane) {
             self.check_concurrency(who, &limit).await;
             self.check_slow(&limit, job, store_now);

@@ -81,8 +81,8 @@ impl Node {
     ) -> EngineBuilder {
         let settings = EngineSettings {
             name,
-            places: PLACES,
-            grace: GRACE,
+            concurrency: PLACES,
+            overdue_grace: GRACE,
             // Some wait for responses longer than their lease lasts.
             statement_timeout: Duration::from_secs([10, 120][(random.next() % 2) as usize]),
             ..EngineSettings::default()
@@ -106,7 +106,7 @@ impl Node {
         let (node, model, luck) = (self.clone(), Arc::clone(model), luck.clone());
         let random = Random::seeded(random.next());
         let inner: Arc<dyn Store> = Arc::new(model.store.clone());
-        Arc::new(FaultyStore::in_weather(inner, move |verb| {
+        Arc::new(FaultyStore::with_faults(inner, move |verb| {
             let (node, model, luck) = (node.clone(), Arc::clone(&model), luck.clone());
             let random = random.clone();
             Box::pin(async move {

@@ -6,10 +6,11 @@ use crate::node::{Engines, LOOP_VERBS, Luck, Node};
 use crate::worker::{Worker, caught};
 use rewheel::Random;
 use rewheel_core::store::{
-    Change, ClockOffset, Filter, KindStore, LeaseStore, OperateStore, PageRequest, ReadStore, What,
+    Change, ChangeVerb, ClockOffset, Filter, KindStore, LeaseStore, OperateStore, PageRequest,
+    ReadStore,
 };
 use rewheel_core::{
-    Actor, JobId, Keep, KindChange, KindChanged, KindName, State, Tenant, Timestamp,
+    Actor, JobId, KindChange, KindChanged, KindName, Retain, State, Tenant, Timestamp,
 };
 use rewheel_engine::Engine;
 use rewheel_stores::{MemoryStore, Weakness};
@@ -441,16 +442,16 @@ impl World {
         let nth = usize::try_from(self.below(count)).unwrap_or(0);
         let job = *self.submitted.iter().nth(nth).expect("it was counted");
         let what = match self.below(4) {
-            0 => What::Pause,
-            1 => What::Resume,
-            2 => What::Cancel,
+            0 => ChangeVerb::Pause,
+            1 => ChangeVerb::Resume,
+            2 => ChangeVerb::Cancel,
             // A cap does not refuse jobs that an operator runs again.
-            _ if self.has_caps() => What::Resume,
-            _ => What::Retry,
+            _ if self.has_caps() => ChangeVerb::Resume,
+            _ => ChangeVerb::Retry,
         };
         let changes = [Change::new(job, what)];
         let store = &self.model.store;
-        let answer = store.change(&changes, &Actor::new("person"), Keep::default()).await;
+        let answer = store.change(&changes, &Actor::new("person"), Retain::default()).await;
         self.tell(&format!("{job} changed: {answer:?}"));
     }
 
@@ -461,9 +462,9 @@ impl World {
             .expect("the store itself never fails")
             .items
             .iter()
-            .map(|job| Change::new(job.id, What::Resume))
+            .map(|job| Change::new(job.id, ChangeVerb::Resume))
             .collect();
-        let _ = self.model.store.change(&changes, &Actor::new("person"), Keep::default()).await;
+        let _ = self.model.store.change(&changes, &Actor::new("person"), Retain::default()).await;
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 /// A store whose inserts take some time.
 pub(crate) fn with_slow_inserts(store: Arc<dyn Store>) -> Arc<dyn Store> {
-    Arc::new(FaultyStore::in_weather(store, slow_inserts))
+    Arc::new(FaultyStore::with_faults(store, slow_inserts))
 }
 
 fn slow_inserts(verb: Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {

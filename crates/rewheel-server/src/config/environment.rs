@@ -1,7 +1,7 @@
 //! Overrides settings of the config file by environment variables.
 
-use super::place::{self, ConfigError, File};
-use super::{RETENTION, Sections};
+use super::Sections;
+use super::location::{self, ConfigError, File};
 use toml::{Table, Value};
 
 /// The prefix of all variables that set something.
@@ -48,7 +48,7 @@ impl Overrides {
         let table = self.table(file)?;
         // Each variable and the file are valid on their own: only a missing companion setting can
         // be wrong.
-        place::sections(table).map_err(|why| {
+        location::sections(table).map_err(|why| {
             let lacks = |one: &&Override| alone(&one.path, &one.value).is_err_and(|it| it == why);
             match self.found.iter().find(lacks) {
                 Some(one) => error(&one.variable, &one.path).because(&why),
@@ -76,13 +76,6 @@ impl Overrides {
 
 /// Converts the text of a variable to the type of its setting.
 fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigError> {
-    if let [section, name] = path
-        && section == "engine"
-        && RETENTION.contains(&name.as_str())
-    {
-        let why = format!("unknown key: it belongs under [retention], as retention.{name}");
-        return Err(error(variable, path).because(&why));
-    }
     let tried = |value: Value| match alone(path, &value) {
         // Another variable may set a missing field.
         Err(why) if !why.starts_with("missing field") => Err(why),
@@ -101,7 +94,7 @@ fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigE
 fn alone(path: &[String], value: &Value) -> Result<(), String> {
     let mut table = Table::new();
     put(&mut table, path, value.clone());
-    place::sections(table).map(drop)
+    location::sections(table).map(drop)
 }
 
 /// Parses a number, a boolean, a list or a table as the file would write it.

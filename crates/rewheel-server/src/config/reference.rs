@@ -96,19 +96,19 @@ pub const SETTINGS: &[Setting] = &[
 
     is("engine", "name", "\"rewheel\"", "Name of this node."),
     unset("engine", "region", "\"eu\"", "Region of this node: callbacks prefer URLs of the same region."),
-    is("engine", "places", "256", "Maximum number of attempts that run at the same time."),
+    is("engine", "concurrency", "256", "Maximum number of attempts that run at the same time."),
     is("engine", "lease_ttl", "\"10s\"", "Time without a heartbeat after which other nodes take over the jobs of this node."),
     is("engine", "horizon", "\"5s\"", "How long before its due time a job is claimed; it then waits in the timing wheel."),
     is("engine", "wheel_max", "20_000", "Maximum number of jobs in the timing wheel."),
     is("engine", "poll", "\"1s\"", "Interval at which the engine polls the store when nothing wakes it."),
-    is("engine", "grace", "\"30s\"", "Extra time before a leased job counts as overdue: due time + attempt timeout + this."),
+    is("engine", "overdue_grace", "\"30s\"", "Extra time before a leased job counts as overdue: due time + attempt timeout + this."),
     is("engine", "statement_timeout", "\"10s\"", "Timeout of one store call, retries included."),
     is("engine", "payload_bytes_max", "262_144", "Maximum size of a payload."),
     is("engine", "housekeeping", "\"5s\"", "Interval of housekeeping: deadlines, lost leases, retention."),
 
-    is("retention", "keep_ended", "\"7d\"", "Retention of failed and cancelled jobs."),
-    is("retention", "keep_keys", "\"7d\"", "How long the key of an ended job stays reserved."),
-    is("retention", "keep_audit", "\"90d\"", "Retention of the audit log."),
+    is("retention", "ended", "\"7d\"", "Retention of failed and cancelled jobs."),
+    is("retention", "keys", "\"7d\"", "How long the key of an ended job stays reserved."),
+    is("retention", "audit", "\"90d\"", "Retention of the audit log."),
 
     is("kinds.*", "runner", "\"handler\"", "What runs its jobs: `handler` (Rust code in the process), `callback` (HTTP request) or `worker` (remote process)."),
     is("kinds.*", "attempts_max", "8", "Maximum number of attempts per job."),
@@ -127,7 +127,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs; `0s` deletes them at once."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that a callee can request with Retry-After."),
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker: when it opens, the kind is parked."),
-    unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something else than a retry; the first matching rule applies."),
+    unset("kinds.*", "failure_rules", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something else than a retry; the first matching rule applies."),
 
     unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "URL to call. `{id}`, `{kind}`, `{tenant}` and `{payload.order}` are replaced; `${NAME}` is an environment variable. Required."),
     unset("kinds.*.callback", "region", "\"eu\"", "Region of the URL: nodes of the same region prefer it."),

@@ -1,7 +1,7 @@
 //! Shows the settings in force and where each comes from.
 
 use super::environment::Overrides;
-use super::place::{ConfigError, File};
+use super::location::{ConfigError, File};
 use super::reference::{DefaultValue, SETTINGS, Setting};
 use super::{Config, Sections};
 use crate::callback::{MASKED, masked};
@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 /// A setting in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InForce {
+pub struct EffectiveSetting {
     /// The setting, such as `engine.lease_ttl`.
     pub key: String,
     /// The value, with secrets masked; `None` if it is not set.
@@ -27,11 +27,11 @@ impl Config {
     /// ```
     /// use rewheel_server::config::Config;
     ///
-    /// let env = [("REWHEEL__ENGINE__PLACES".to_owned(), "8".to_owned())];
+    /// let env = [("REWHEEL__ENGINE__CONCURRENCY".to_owned(), "8".to_owned())];
     /// let settings = Config::in_force(None, env.into_iter())?;
-    /// let places = settings.iter().find(|setting| setting.key == "engine.places").unwrap();
-    /// assert_eq!(places.value, Some(toml::Value::Integer(8)));
-    /// assert_eq!(places.origin, "REWHEEL__ENGINE__PLACES");
+    /// let shown = settings.iter().find(|setting| setting.key == "engine.concurrency").unwrap();
+    /// assert_eq!(shown.value, Some(toml::Value::Integer(8)));
+    /// assert_eq!(shown.origin, "REWHEEL__ENGINE__CONCURRENCY");
     /// # Ok::<(), rewheel_server::config::ConfigError>(())
     /// ```
     ///
@@ -40,7 +40,7 @@ impl Config {
     pub fn in_force(
         path: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
-    ) -> Result<Vec<InForce>, ConfigError> {
+    ) -> Result<Vec<EffectiveSetting>, ConfigError> {
         let file = match path {
             None => File::empty(),
             Some(path) => File::read(path)?,
@@ -59,7 +59,7 @@ impl Config {
                 (None, DefaultValue::Is(text)) => (parsed(text), "default".to_owned()),
                 (None, DefaultValue::Unset(_)) => (None, "default".to_owned()),
             };
-            InForce { value: value.map(|value| hidden(setting, value)), key, origin }
+            EffectiveSetting { value: value.map(|value| hidden(setting, value)), key, origin }
         };
         Ok(keys(&table).into_iter().map(told).collect())
     }

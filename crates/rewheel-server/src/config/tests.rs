@@ -5,7 +5,7 @@ mod reference;
 mod telemetry;
 mod tenants;
 
-use super::place::File;
+use super::location::File;
 use super::{Config, ConfigError, Overrides, parse_listen};
 use rewheel_core::{KindName, Sticky};
 use rewheel_engine::RunnerKind;
@@ -40,11 +40,11 @@ fn every_section_is_read() {
         [store]
         url = "memory://"
         [engine]
-        places = 3
+        concurrency = 3
         lease_ttl = "2s"
         [retention]
-        keep_ended = "1h"
-        keep_audit = "1d"
+        ended = "1h"
+        audit = "1d"
         [kinds.charge-card]
         runner = "callback"
         attempts_max = 4
@@ -53,10 +53,10 @@ fn every_section_is_read() {
     "#;
     let config = load(text, &[]).unwrap();
     assert_eq!((config.server.listen.port(), config.store.url.as_str()), (0, "memory://"));
-    assert_eq!((config.engine.places, config.engine.lease_ttl), (3, Duration::from_secs(2)));
-    assert_eq!(config.engine.keep_ended, Duration::from_secs(3_600));
-    assert_eq!(config.engine.keep_audit, Duration::from_secs(24 * 3_600));
-    assert_eq!(config.engine.keep_keys, Config::default().engine.keep_keys);
+    assert_eq!((config.engine.concurrency, config.engine.lease_ttl), (3, Duration::from_secs(2)));
+    assert_eq!(config.engine.retention_ended, Duration::from_secs(3_600));
+    assert_eq!(config.engine.retention_audit, Duration::from_secs(24 * 3_600));
+    assert_eq!(config.engine.retention_keys, Config::default().engine.retention_keys);
     let kind = &config.kinds[&KindName::parse("charge-card").unwrap()];
     assert_eq!((kind.runner, kind.attempts_max), (RunnerKind::Callback, 4));
     assert_eq!(kind.callback.as_ref().unwrap()["url"], "https://pay.example/hook");
@@ -66,19 +66,19 @@ fn every_section_is_read() {
 fn the_environment_overrules_the_file() {
     let text = "[engine]\nplaces = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
     let env = [
-        ("REWHEEL__ENGINE__PLACES", "7"),
+        ("REWHEEL__ENGINE__CONCURRENCY", "7"),
         ("REWHEEL__ENGINE__LEASE_TTL", "2s"),
         ("REWHEEL__ENGINE__NAME", "17"),
         ("REWHEEL__STORE__URL", "memory://"),
-        ("REWHEEL__RETENTION__KEEP_KEYS", "5m"),
+        ("REWHEEL__RETENTION__KEYS", "5m"),
         ("REWHEEL__KINDS__MAIL__STICKY_MAX", "3s"),
         ("REWHEEL_SERVER", "http://elsewhere"),
         ("HOME", "/root"),
     ];
     let config = load(text, &env).unwrap();
-    assert_eq!((config.engine.places, config.engine.name.as_str()), (7, "17"));
+    assert_eq!((config.engine.concurrency, config.engine.name.as_str()), (7, "17"));
     assert_eq!(config.engine.lease_ttl, Duration::from_secs(2));
-    assert_eq!(config.engine.keep_keys, Duration::from_secs(300));
+    assert_eq!(config.engine.retention_keys, Duration::from_secs(300));
     assert_eq!(config.store.url, "memory://");
     let mail = &config.kinds[&KindName::parse("mail").unwrap()];
     assert_eq!((mail.attempts_max, mail.sticky_max), (2, Duration::from_secs(3)));
@@ -103,8 +103,9 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: engine.lease_ttl: `2` is not a duration",
     );
-    check("[engine]\n\nplaces = 0", &[], "rewheel.toml:3: engine.places: must be 1 or more");
-    check("[engine]\nkeep_keys = \"1h\"", &[], "rewheel.toml:2: engine.keep_keys: unknown key");
+    check("[engine]\n\nplaces = 0", &[], "rewheel.toml:3: engine.concurrency: must be 1 or more");
+    check("[engine]\nkeys = \"1h\"", &[], "rewheel.toml:2: engine.keys: unknown key");
+    check("[retention]\nkeys = \"40000d\"", &[], "rewheel.toml:2: retention.keys: must be 36500d");
     check(
         "[server]\nlisten = \"here\"",
         &[],
@@ -195,22 +196,22 @@ fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
 #[test]
 fn rules_for_failures_are_read() {
     let text = r#"
-        [[kinds.charge-card.routes]]
+        [[kinds.charge-card.failure_rules]]
         when = { status = "409" }
         then = "snooze 5m"
-        [[kinds.charge-card.routes]]
+        [[kinds.charge-card.failure_rules]]
         when = { category = ["throttled", "timeout"], code = "card_*" }
         then = "retry x4"
         sticky = false
     "#;
     let config = load(text, &[]).unwrap();
-    let routes = &config.kinds[&KindName::parse("charge-card").unwrap()].routes;
+    let routes = &config.kinds[&KindName::parse("charge-card").unwrap()].failure_rules;
     let actions: Vec<String> = routes.rules().iter().map(|rule| rule.action.to_string()).collect();
     assert_eq!(actions, ["snooze 5m", "retry x4"]);
     assert_eq!(routes.rules()[1].sticky, Sticky::No);
     let env = [("REWHEEL__KINDS__MAIL__ROUTES", r#"[{ then = "dead" }]"#)];
     let config = load("", &env).unwrap();
-    assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].routes.rules().len(), 1);
+    assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].failure_rules.rules().len(), 1);
 }
 
 #[test]
@@ -240,14 +241,17 @@ fn what_the_documentation_shows_is_accepted() {
         "rewheel.toml:2: engine.region: must be 1 to 63 of a-z",
     );
     let config = load(examples[0], &[]).unwrap();
-    assert_eq!(config.kinds[&KindName::parse("charge-card").unwrap()].routes.rules().len(), 3);
+    assert_eq!(
+        config.kinds[&KindName::parse("charge-card").unwrap()].failure_rules.rules().len(),
+        3
+    );
 }
 
 #[test]
 fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
-    let good = "[kinds.a]\n\n[[kinds.a.routes]]\nwhen = { code = \"x\" }\nthen = \"dead\"\n";
-    let second = |rule: &str| format!("{good}\n[[kinds.a.routes]]\n{rule}");
-    let place = "rewheel.toml:7: kinds.a.routes: rule 2: ";
+    let good = "[kinds.a]\n\n[[kinds.a.failure_rules]]\nwhen = { code = \"x\" }\nthen = \"dead\"\n";
+    let second = |rule: &str| format!("{good}\n[[kinds.a.failure_rules]]\n{rule}");
+    let place = "rewheel.toml:7: kinds.a.failure_rules: rule 2: ";
     for (rule, why) in [
         ("then = \"snoze 5m\"", "then: `snoze 5m` is not one of retry, retry 30s"),
         ("than = \"dead\"", "then: is required"),
@@ -260,7 +264,11 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
     }
     check("[kinds.a]\nroutes = 5", &[], "rewheel.toml:2: kinds.a.routes: invalid type");
     let env = [("REWHEEL__KINDS__A__ROUTES", r#"[{ then = "no" }]"#)];
-    check("", &env, "REWHEEL__KINDS__A__ROUTES: kinds.a.routes: rule 1: then: `no` is not one of");
+    check(
+        "",
+        &env,
+        "REWHEEL__KINDS__A__ROUTES: kinds.a.failure_rules: rule 1: then: `no` is not one of",
+    );
 }
 
 #[test]
@@ -280,18 +288,18 @@ fn a_mistake_in_the_environment_is_named_with_its_variable() {
     );
     check(
         "",
-        &[("REWHEEL__ENGIN__PLACES", "1")],
-        "REWHEEL__ENGIN__PLACES: engin.places: unknown key",
+        &[("REWHEEL__ENGIN__CONCURRENCY", "1")],
+        "REWHEEL__ENGIN__CONCURRENCY: engin.concurrency: unknown key",
     );
     check(
         "",
-        &[("REWHEEL__ENGINE__PLACES", "many")],
-        "REWHEEL__ENGINE__PLACES: engine.places: invalid",
+        &[("REWHEEL__ENGINE__CONCURRENCY", "many")],
+        "REWHEEL__ENGINE__CONCURRENCY: engine.concurrency: invalid",
     );
     check(
         "",
-        &[("REWHEEL__ENGINE__PLACES", "0")],
-        "REWHEEL__ENGINE__PLACES: engine.places: must be 1",
+        &[("REWHEEL__ENGINE__CONCURRENCY", "0")],
+        "REWHEEL__ENGINE__CONCURRENCY: engine.concurrency: must be 1",
     );
     check(
         "",
@@ -300,8 +308,8 @@ fn a_mistake_in_the_environment_is_named_with_its_variable() {
     );
     check(
         "",
-        &[("REWHEEL__ENGINE__KEEP_KEYS", "2s")],
-        "REWHEEL__ENGINE__KEEP_KEYS: engine.keep_keys: ",
+        &[("REWHEEL__ENGINE__RETENTION_KEYS", "2s")],
+        "REWHEEL__ENGINE__RETENTION_KEYS: engine.retention_keys: ",
     );
     check("", &[("REWHEEL__SERVER", "x")], "REWHEEL__SERVER: server: ");
 }

@@ -1,9 +1,9 @@
 //! Serves one client connection.
 
 use super::Handshake;
-use super::line::{Cut, Line, Phase};
+use super::connection::{Connection, Cut, Phase};
 use super::raw;
-use super::room::Place;
+use super::registry::Slot;
 use super::stream::Stream;
 use crate::config::LimitSettings;
 use crate::problem::{Code, Problem};
@@ -62,7 +62,7 @@ pub(super) struct Served {
 
 impl Served {
     /// Serves a connection until either side closes it.
-    pub(super) async fn run<H: Handshake>(self, tcp: TcpStream, handshake: H, place: Place) {
+    pub(super) async fn run<H: Handshake>(self, tcp: TcpStream, handshake: H, place: Slot) {
         let line = Arc::clone(&place.line);
         // Send responses at once, without waiting to combine packets.
         let _ = tcp.set_nodelay(true);
@@ -107,7 +107,7 @@ impl Served {
 }
 
 /// Returns the problem for a client whose request never reached a handler.
-fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
+fn last_problem(line: &Connection, cut: Cut, is_torn: bool) -> Option<Problem> {
     let slow = || {
         Problem::new(Code::TooSlow, "the request headers arrived too slowly")
             .hint("the limit is server.limits.head_timeout")
@@ -133,7 +133,7 @@ fn crowded() -> Problem {
 }
 
 /// Tells a client that the server has no free slot.
-pub(super) async fn refuse<H: Handshake>(tcp: TcpStream, handshake: H, line: Arc<Line>) {
+pub(super) async fn refuse<H: Handshake>(tcp: TcpStream, handshake: H, line: Arc<Connection>) {
     if let Ok(Ok(stream)) = timeout(LAST_WORDS, handshake.shake(tcp)).await
         && let Some(stream) = say(Stream::new(stream, line), &crowded()).await
     {
@@ -172,7 +172,7 @@ async fn listen<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<S>) {
 /// Answers a request, and records its start and end.
 fn answer(
     router: &Router,
-    line: &Arc<Line>,
+    line: &Arc<Connection>,
     request: hyper::Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Noted<Body>>, Infallible>> + use<> {
     line.busy();
@@ -204,7 +204,7 @@ enum Of {
 #[derive(Debug)]
 struct Noted<B: HttpBody> {
     body: B,
-    line: Arc<Line>,
+    line: Arc<Connection>,
     of: Of,
 }
 

@@ -1,6 +1,6 @@
 //! Tracks the bytes that are read from and written to a connection.
 
-use super::line::Line;
+use super::connection::Connection;
 use super::raw;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that reports its activity to its [`Line`].
+/// A stream that reports its activity to its [`Connection`].
 #[derive(Debug)]
 pub(super) struct Stream<S> {
     inner: S,
-    line: Arc<Line>,
+    line: Arc<Connection>,
     /// Our own response, sent instead of hyper's.
     instead: Vec<u8>,
     is_at_end: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
-    pub(super) fn new(inner: S, line: Arc<Line>) -> Stream<S> {
+    pub(super) fn new(inner: S, line: Arc<Connection>) -> Stream<S> {
         Stream { inner, line, instead: Vec::new(), is_at_end: false }
     }
 

@@ -1,9 +1,9 @@
 //! Prints what happens to the demo's jobs.
 
 use super::kinds;
-use super::line::{Line, Summary, ending};
+use super::output::{Line, Summary, ending};
 use rewheel::{CancelToken, Clock, Moment, millis, seconds};
-use rewheel_core::store::{Answer, Filter, PageRequest, Store};
+use rewheel_core::store::{Filter, PageRequest, Store, StoreResult};
 use rewheel_core::{Job, JobId, State};
 use rewheel_engine::Engine;
 use std::collections::{HashMap, HashSet};
@@ -101,7 +101,7 @@ impl<W: Write> Narrator<W> {
     }
 
     /// Finds changes since the last poll.
-    async fn look(&mut self) -> Answer<Vec<Line>> {
+    async fn look(&mut self) -> StoreResult<Vec<Line>> {
         let filter = Filter {
             states: vec![State::Scheduled, State::Leased],
             kinds: kinds::ALL.iter().map(kinds::DemoKind::name).collect(),
@@ -134,7 +134,7 @@ impl<W: Write> Narrator<W> {
     }
 
     /// Finds failed attempts of a job since the last poll, except a final one.
-    async fn retries(&mut self, job: &Job, lines: &mut Vec<Line>) -> Answer<()> {
+    async fn retries(&mut self, job: &Job, lines: &mut Vec<Line>) -> StoreResult<()> {
         let told = self.live.entry(job.id).or_insert(0);
         if job.attempt <= *told {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use rewheel::{Category, duration};
 use rewheel_core::store::AttemptRecord;
-use rewheel_core::{Because, Failure, Job};
+use rewheel_core::{DueReason, Failure, Job};
 use std::time::Duration;
 
 /// Whether a job still waits for its due time.
@@ -29,11 +29,11 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         Wait::IsOver => "waited",
     };
     match job.because {
-        Because::Submitted if job.due > job.created => {
+        DueReason::Submitted if job.due > job.created => {
             format!("submitted to run {} later", duration::text(job.due.since(job.created)))
         }
-        Because::Submitted => "submitted to run at once".to_owned(),
-        Because::Backoff => match before(job, attempts) {
+        DueReason::Submitted => "submitted to run at once".to_owned(),
+        DueReason::Backoff => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => {
                 format!("attempt {attempt} {}; {waiting} {}", went(failure), duration::text(delay))
             }
@@ -42,7 +42,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             }
             None => format!("an attempt failed; {waiting} by its backoff"),
         },
-        Because::RetryAfter => match before(job, attempts) {
+        DueReason::RetryAfter => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => format!(
                 "attempt {attempt} {}; the callee asked to wait, {waiting} {}",
                 went(failure),
@@ -53,10 +53,10 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             }
             None => format!("an attempt failed; {waiting} as the callee asked"),
         },
-        Because::Snooze => snoozed(job, attempts),
-        Because::Parked => "its kind is parked: it waits until a probe succeeds".to_owned(),
-        Because::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
-        Because::RetryBudget => {
+        DueReason::Snooze => snoozed(job, attempts),
+        DueReason::Parked => "its kind is parked: it waits until a probe succeeds".to_owned(),
+        DueReason::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
+        DueReason::RetryBudget => {
             let why = match wait {
                 Wait::Lasts => "the retry budget of its kind is used up: it waits for its turn",
                 Wait::IsOver => "the retry budget of its kind was used up: it waited for its turn",
@@ -68,7 +68,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
                 None => why.to_owned(),
             }
         }
-        Because::Person => "an operator set its due time".to_owned(),
+        DueReason::Person => "an operator set its due time".to_owned(),
     }
 }
 

@@ -4,8 +4,8 @@ use super::{Failure, Job, JobDocument, Status, Timestamp};
 use rewheel::{Category, Random};
 use rewheel_core::store::AttemptRecord;
 use rewheel_core::{
-    Actor, AuditEntry, Because, Facts, Fence, HolderId, JobId, KindName, Lane, Priority, Shard,
-    Version,
+    Actor, AuditEntry, AuditFields, DueReason, Fence, HolderId, JobId, KindName, Lane, Priority,
+    Shard, Version,
 };
 use rewheel_engine::KindSettings;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) fn job() -> Job {
         created: NOW,
         deadline: None,
         due: NOW,
-        because: Because::Submitted,
+        because: DueReason::Submitted,
         status: Status::Scheduled,
         fence: Fence::new(0),
         version: Version::new(1),
@@ -106,7 +106,7 @@ fn times_have_milliseconds() {
 fn a_wait_is_explained() {
     let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
     let waiting =
-        Job { because: Because::Backoff, attempt: 1, failure: Some(failure.clone()), ..job() };
+        Job { because: DueReason::Backoff, attempt: 1, failure: Some(failure.clone()), ..job() };
     let reason =
         json!({"reason": "backoff", "text": "attempt 1 timed out; waiting by its backoff"});
     assert_eq!(document(&waiting)["due_because"], reason);
@@ -125,7 +125,7 @@ fn a_wait_is_explained() {
     let shown = JobDocument::new(&waiting, &KindSettings::default(), NOW);
     let shown = serde_json::to_value(shown.with_history(&waiting, &[record], &[])).unwrap();
     assert_eq!(shown["due_because"]["text"], "attempt 1 timed out; waiting 83ms");
-    let runs = Job { attempt: 1, because: Because::Backoff, ..leased(NOW) };
+    let runs = Job { attempt: 1, because: DueReason::Backoff, ..leased(NOW) };
     let text = document(&Job { failure: waiting.failure.clone(), ..runs });
     let waited = "attempt 1 timed out; waited by its backoff";
     assert_eq!(text["due_because"]["text"], waited);
@@ -141,7 +141,7 @@ fn a_wait_is_explained() {
 #[test]
 fn the_log_tells_instants_as_everybody_does() {
     let facts = |due: i64, text: &str| {
-        Facts::default()
+        AuditFields::default()
             .with("due", Some(due))
             .with("deadline", None::<i64>)
             .with("payload", Some(text))
@@ -155,7 +155,7 @@ fn the_log_tells_instants_as_everybody_does() {
         job: None,
         kind: None,
         before: facts(1_500, "1500"),
-        after: Facts::default().with("due", Some("soon")),
+        after: AuditFields::default().with("due", Some("soon")),
     };
     let shown = serde_json::to_value(super::AuditDocument::new(&entry)).unwrap();
     let before = json!({

@@ -1,7 +1,7 @@
 //! Tests the Prometheus text, and that the metrics reference matches the code.
 
 use super::text;
-use rewheel_engine::meters::{Distribution, Form, METERS, Meter, Reading, Sample, Value};
+use rewheel_engine::meters::{Distribution, METERS, Meter, MeterType, Reading, Sample, Value};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,11 +17,11 @@ fn reading(name: &str, labels: &[&'static str], value: Value) -> Reading {
 #[test]
 fn a_meter_is_what_prometheus_reads() {
     let text = text(&[
-        reading("rewheel.places", &[], Value::Count(256)),
+        reading("rewheel.concurrency.max", &[], Value::Count(256)),
         reading("rewheel.notices", &["a\"b\\c\nd", "sent"], Value::Count(7)),
     ]);
-    let expected = "# HELP rewheel_places Maximum number of concurrent attempts on this node.\n\
-        # TYPE rewheel_places gauge\nrewheel_places 256\n\
+    let expected = "# HELP rewheel_concurrency_max Maximum number of concurrent attempts on this node.\n\
+        # TYPE rewheel_concurrency_max gauge\nrewheel_concurrency_max 256\n\
         # HELP rewheel_notices_total Notifications of this node by outcome: sent, \
         suppressed, failed.\n# TYPE rewheel_notices_total counter\n\
         rewheel_notices_total{notifier=\"a\\\"b\\\\c\\nd\",outcome=\"sent\"} 7\n";
@@ -76,9 +76,9 @@ fn reference() -> String {
     for meter in &METERS {
         let labels: Vec<String> = meter.labels.iter().map(|label| format!("`{label}`")).collect();
         let form = match meter.form {
-            Form::Counter => "counter",
-            Form::Gauge => "gauge",
-            Form::Histogram => "histogram",
+            MeterType::Counter => "counter",
+            MeterType::Gauge => "gauge",
+            MeterType::Histogram => "histogram",
         };
         let _ = writeln!(
             page,
@@ -93,7 +93,7 @@ fn reference() -> String {
     page.push_str(
         "\n## Library\n\n\
         With the feature `otel` of the crate `rewheel`, the observer `rewheel::otel::Metrics` records these. Each has the label `name`:\n\
-        the name of the call, the pipeline or the policy. The values of `reason` in `retry.failures` are the names of `rewheel::Why`.\n\n\
+        the name of the call, the pipeline or the policy. The values of `reason` in `retry.failures` are the names of `rewheel::GiveUpReason`.\n\n\
         | OpenTelemetry | type | unit | more labels | meaning |\n\
         | --- | --- | --- | --- | --- |\n",
     );

@@ -3,7 +3,7 @@
 use super::document::{document, json_text};
 use super::judge;
 use super::message::Message;
-use super::settings::To;
+use super::settings::NotifyTarget;
 use super::sign::Signing;
 use super::{unix_millis, wall_clock};
 use crate::callback::{CalleeUrl, Client, Echo};
@@ -24,7 +24,7 @@ const ID_BYTES: usize = 16;
 /// The destination of a notifier: format, URL and signature.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    pub(super) to: To,
+    pub(super) to: NotifyTarget,
     pub(super) url: CalleeUrl,
     pub(super) signing: Signing,
 }
@@ -108,20 +108,20 @@ impl Target {
         let text = || Message::new(notice).written_for(self.to);
         let body = match self.to {
             // Without markup and without linked names.
-            To::Slack => {
+            NotifyTarget::Slack => {
                 json!({ "text": text(), "mrkdwn": false, "parse": "none", "link_names": false })
             }
-            To::Feishu => self.feishu(&text(), seconds),
-            To::DingTalk => {
+            NotifyTarget::Feishu => self.feishu(&text(), seconds),
+            NotifyTarget::DingTalk => {
                 if let Some(sign) = self.signing.dingtalk(millis) {
                     url = url.with_query(&[("timestamp", &millis.to_string()), ("sign", &sign)]);
                 }
                 json!({ "msgtype": "text", "text": { "content": text() }, "at": { "isAtAll": false } })
             }
-            To::Webhook | To::Log => document(notice),
+            NotifyTarget::Webhook | NotifyTarget::Log => document(notice),
         };
         let body = json_text(&body);
-        if self.to == To::Webhook {
+        if self.to == NotifyTarget::Webhook {
             let id_header = HeaderValue::try_from(id).ok();
             headers.extend(id_header.map(|value| ("webhook-id", value)));
             headers.push(("webhook-timestamp", HeaderValue::from(seconds)));

@@ -1,6 +1,6 @@
 //! Judges the response of a notice's receiver.
 
-use super::settings::To;
+use super::settings::NotifyTarget;
 use crate::callback::{CalleeUrl, Echo, read_body, reason};
 use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
@@ -22,7 +22,7 @@ const TOO_FAST: [i64; 3] = [11_232, 9_499, 130_101];
 const BUSY: i64 = -1;
 
 pub(super) async fn answer(
-    to: To,
+    to: NotifyTarget,
     mut response: Response<Incoming>,
     at: SystemTime,
 ) -> Result<(), NotifyError> {
@@ -44,11 +44,11 @@ pub(super) async fn answer(
 }
 
 /// Judges the body: Feishu and DingTalk always respond with 200 and put the result into the body.
-fn code(to: To, body: &str) -> Result<(), NotifyError> {
+fn code(to: NotifyTarget, body: &str) -> Result<(), NotifyError> {
     let name = match to {
-        To::Feishu => "code",
-        To::DingTalk => "errcode",
-        To::Log | To::Webhook | To::Slack => return Ok(()),
+        NotifyTarget::Feishu => "code",
+        NotifyTarget::DingTalk => "errcode",
+        NotifyTarget::Log | NotifyTarget::Webhook | NotifyTarget::Slack => return Ok(()),
     };
     let answer = serde_json::from_str::<Value>(body).unwrap_or_default();
     match answer.get(name).and_then(Value::as_i64) {
@@ -85,26 +85,42 @@ pub(super) fn no_answer(url: &CalleeUrl, error: &legacy::Error) -> NotifyError {
 
 #[cfg(test)]
 mod tests {
-    use super::{To, code};
+    use super::{NotifyTarget, code};
     use rewheel::Verdict;
 
     #[track_caller]
-    fn check(to: To, body: &str, expected: Option<Verdict>) {
+    fn check(to: NotifyTarget, body: &str, expected: Option<Verdict>) {
         assert_eq!(code(to, body).err().map(|error| error.verdict), expected, "{to} {body}");
     }
 
     #[test]
     fn a_chat_that_answers_200_says_in_the_body_whether_it_took_it() {
-        check(To::Feishu, r#"{"code":0,"msg":"success"}"#, None);
-        check(To::Feishu, r#"{"code":19021,"msg":"sign match fail"}"#, Some(Verdict::Stop));
-        check(To::Feishu, r#"{"code":11232,"msg":"frequency limited"}"#, Some(Verdict::Retry));
-        check(To::DingTalk, r#"{"errcode":0,"errmsg":"ok"}"#, None);
-        check(To::DingTalk, r#"{"errcode":310000,"errmsg":"sign not match"}"#, Some(Verdict::Stop));
-        check(To::DingTalk, r#"{"errcode":130101,"errmsg":"too fast"}"#, Some(Verdict::Retry));
-        check(To::DingTalk, r#"{"errcode":-1,"errmsg":"busy"}"#, Some(Verdict::Retry));
-        check(To::DingTalk, r#"{"code":0}"#, Some(Verdict::Stop));
-        check(To::Feishu, "<html>", Some(Verdict::Stop));
-        check(To::Slack, "ok", None);
-        check(To::Webhook, "", None);
+        check(NotifyTarget::Feishu, r#"{"code":0,"msg":"success"}"#, None);
+        check(
+            NotifyTarget::Feishu,
+            r#"{"code":19021,"msg":"sign match fail"}"#,
+            Some(Verdict::Stop),
+        );
+        check(
+            NotifyTarget::Feishu,
+            r#"{"code":11232,"msg":"frequency limited"}"#,
+            Some(Verdict::Retry),
+        );
+        check(NotifyTarget::DingTalk, r#"{"errcode":0,"errmsg":"ok"}"#, None);
+        check(
+            NotifyTarget::DingTalk,
+            r#"{"errcode":310000,"errmsg":"sign not match"}"#,
+            Some(Verdict::Stop),
+        );
+        check(
+            NotifyTarget::DingTalk,
+            r#"{"errcode":130101,"errmsg":"too fast"}"#,
+            Some(Verdict::Retry),
+        );
+        check(NotifyTarget::DingTalk, r#"{"errcode":-1,"errmsg":"busy"}"#, Some(Verdict::Retry));
+        check(NotifyTarget::DingTalk, r#"{"code":0}"#, Some(Verdict::Stop));
+        check(NotifyTarget::Feishu, "<html>", Some(Verdict::Stop));
+        check(NotifyTarget::Slack, "ok", None);
+        check(NotifyTarget::Webhook, "", None);
     }
 }

@@ -1,6 +1,6 @@
 //! Formats a notice as a chat message.
 
-use super::settings::To;
+use super::settings::NotifyTarget;
 use rewheel_core::printable;
 use rewheel_engine::notify::Notice;
 
@@ -45,16 +45,18 @@ impl Message {
     }
 
     /// Returns the text escaped for this receiver: without links, mentions or other markup.
-    pub(super) fn written_for(&self, to: To) -> String {
+    pub(super) fn written_for(&self, to: NotifyTarget) -> String {
         let text = without_mentions(&self.0);
         match to {
             // Slack's own escapes; it supports no others.
-            To::Slack => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+            NotifyTarget::Slack => {
+                text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+            }
             // Feishu has tags such as `<at user_id="all">` and links such as `[text](url)`, and no escapes.
-            To::Feishu => text.replace('<', "＜").replace('>', "＞").replace("](", "] ("),
+            NotifyTarget::Feishu => text.replace('<', "＜").replace('>', "＞").replace("](", "] ("),
             // DingTalk's `text` messages only have mentions, but forwarded messages may be markdown.
-            To::DingTalk => text.replace("](", "] ("),
-            To::Log | To::Webhook => text,
+            NotifyTarget::DingTalk => text.replace("](", "] ("),
+            NotifyTarget::Log | NotifyTarget::Webhook => text,
         }
     }
 }
@@ -72,7 +74,7 @@ fn without_mentions(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, To, without_mentions};
+    use super::{Message, NotifyTarget, without_mentions};
     use rewheel_core::{KindName, Timestamp};
     use rewheel_engine::notify::{Event, Notice};
 
@@ -114,18 +116,24 @@ mod tests {
         let notice = Notice { error: Some(error.to_owned()), ..notice }.with("code", error);
         let message = Message::new(&notice);
         assert_eq!(message.0.lines().count(), 3, "an error has one line");
-        for to in [To::Slack, To::Feishu, To::DingTalk] {
+        for to in [NotifyTarget::Slack, NotifyTarget::Feishu, NotifyTarget::DingTalk] {
             let text = message.written_for(to);
             for bad in ["<!", "<@", "<http", "@all", "\x1b", "\u{202e}"] {
                 assert!(
-                    !text.contains(bad) || (to == To::DingTalk && bad.starts_with('<')),
+                    !text.contains(bad) || (to == NotifyTarget::DingTalk && bad.starts_with('<')),
                     "{to}: {bad}: {text}"
                 );
             }
-            assert!(to == To::Slack || !text.contains("]("), "{to}: {text}");
+            assert!(to == NotifyTarget::Slack || !text.contains("]("), "{to}: {text}");
         }
-        assert!(message.written_for(To::Slack).contains("&lt;!channel&gt; &amp; &lt;＠U1&gt;"));
-        assert!(message.written_for(To::Feishu).contains("＜at user_id=\"all\"＞＜/at＞"));
+        assert!(
+            message
+                .written_for(NotifyTarget::Slack)
+                .contains("&lt;!channel&gt; &amp; &lt;＠U1&gt;")
+        );
+        assert!(
+            message.written_for(NotifyTarget::Feishu).contains("＜at user_id=\"all\"＞＜/at＞")
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ const ROUTES_MAX: usize = 64;
 /// The section `notify`.
 ///
 /// ```
-/// use rewheel_server::notify::{NotifyConfig, To};
+/// use rewheel_server::notify::{NotifyConfig, NotifyTarget};
 ///
 /// let config: NotifyConfig = toml::from_str(
 ///     r#"
@@ -30,7 +30,7 @@ const ROUTES_MAX: usize = 64;
 ///     events = ["dead_letter", "kind_parked"]
 ///     "#,
 /// )?;
-/// assert_eq!((config.window_max, config.route[0].to), (20, To::Slack));
+/// assert_eq!((config.window_max, config.route[0].to), (20, NotifyTarget::Slack));
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -89,7 +89,7 @@ impl NotifyConfig {
 /// The destination of notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum To {
+pub enum NotifyTarget {
     /// The log of this process.
     #[default]
     Log,
@@ -104,20 +104,20 @@ pub enum To {
     DingTalk,
 }
 
-impl To {
+impl NotifyTarget {
     /// Returns the name used in the config.
     pub const fn as_str(self) -> &'static str {
         match self {
-            To::Log => "log",
-            To::Webhook => "webhook",
-            To::Slack => "slack",
-            To::Feishu => "feishu",
-            To::DingTalk => "dingtalk",
+            NotifyTarget::Log => "log",
+            NotifyTarget::Webhook => "webhook",
+            NotifyTarget::Slack => "slack",
+            NotifyTarget::Feishu => "feishu",
+            NotifyTarget::DingTalk => "dingtalk",
         }
     }
 }
 
-impl fmt::Display for To {
+impl fmt::Display for NotifyTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -128,7 +128,7 @@ impl fmt::Display for To {
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The destination.
-    pub to: To,
+    pub to: NotifyTarget,
     /// The URL; `${NAME}` is an environment variable.
     pub url: Option<SecretText>,
     /// The signing secrets; each adds a signature. `${NAME}` is an environment variable.
@@ -165,13 +165,13 @@ impl RouteConfig {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Target>, RouteError> {
         let url = match (self.to, &self.url) {
-            (To::Log, Some(_)) => {
+            (NotifyTarget::Log, Some(_)) => {
                 return Err(RouteError::new("url", "does not apply to the log: remove it"));
             }
-            (To::Log, None) if !self.secrets.is_empty() => {
+            (NotifyTarget::Log, None) if !self.secrets.is_empty() => {
                 return Err(RouteError::new("secrets", "does not apply to the log: remove it"));
             }
-            (To::Log, None) => return Ok(None),
+            (NotifyTarget::Log, None) => return Ok(None),
             (to, None) => {
                 return Err(RouteError::new("url", format!("is required for `{to}`")));
             }

@@ -1,7 +1,7 @@
 //! Signs notices in the way each receiver expects.
 
 use super::secret_text::SecretText;
-use super::settings::To;
+use super::settings::NotifyTarget;
 use crate::callback::substitute;
 use crate::signature::{self, SecretsError, hmac};
 use std::fmt;
@@ -20,7 +20,7 @@ pub(super) enum Signing {
 impl Signing {
     /// Parses secrets in the receiver's form; returns which one is invalid, and why.
     pub(super) fn parse(
-        to: To,
+        to: NotifyTarget,
         secrets: &[SecretText],
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Signing, SecretsError> {
@@ -30,10 +30,10 @@ impl Signing {
         let wrong = |why: String| SecretsError { index: None, why };
         let texts: Vec<String> = secrets.iter().map(|secret| secret.expose().to_owned()).collect();
         match (to, &*texts) {
-            (To::Webhook, texts) => {
+            (NotifyTarget::Webhook, texts) => {
                 Ok(Signing::Standard(signature::Secrets::parse(texts, variable)?))
             }
-            (To::Feishu | To::DingTalk, [text]) => {
+            (NotifyTarget::Feishu | NotifyTarget::DingTalk, [text]) => {
                 let at_first = |why: String| SecretsError { index: Some(0), why };
                 let text = substitute(text, variable).map_err(at_first)?;
                 if text.is_empty() {
@@ -42,13 +42,13 @@ impl Signing {
                 }
                 Ok(Signing::Chat(text.into_bytes()))
             }
-            (To::Feishu | To::DingTalk, _) => {
+            (NotifyTarget::Feishu | NotifyTarget::DingTalk, _) => {
                 Err(wrong(format!("must be a single secret: a {to} message has one signature")))
             }
-            (To::Slack, _) => {
+            (NotifyTarget::Slack, _) => {
                 Err(wrong("does not apply to slack, whose url is the secret: remove it".to_owned()))
             }
-            (To::Log, _) => Err(wrong("does not apply to the log: remove it".to_owned())),
+            (NotifyTarget::Log, _) => Err(wrong("does not apply to the log: remove it".to_owned())),
         }
     }
 

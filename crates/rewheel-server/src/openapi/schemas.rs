@@ -7,7 +7,7 @@ use super::shape::{
 use super::{requests, tokens};
 use rewheel::Category;
 use rewheel_core::State;
-use rewheel_engine::HeldBecause;
+use rewheel_engine::HeldReason;
 use serde_json::{Map, Value, json};
 
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
@@ -104,7 +104,7 @@ fn job() -> Object {
     ];
     let because = Object::new().has("reason", one_of(reasons)).has("text", text());
     let held = Object::new()
-        .has("reason", one_of(HeldBecause::ALL.map(HeldBecause::as_str)))
+        .has("reason", one_of(HeldReason::ALL.map(HeldReason::as_str)))
         .has("until", or_null(time()))
         .has("text", text());
     Object::new()
@@ -346,10 +346,10 @@ fn stats() -> Value {
         .has("summaries", count());
     let here = Object::new()
         .has("holder", id())
-        .has("doubtful", flag())
+        .has("lease_expired", flag())
         .has("stopping", flag())
-        .has("places", count())
-        .has("places_free", count())
+        .has("concurrency", count())
+        .has("concurrency_free", count())
         .has("waiting", count())
         .has("decisions", list(decision.open("Number of decisions by type.")))
         .has("notices", list(notices.open("Counters of a notifier.")));

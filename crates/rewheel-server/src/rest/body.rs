@@ -1,9 +1,9 @@
 //! Reads request bodies, within limits.
 
-mod room;
+mod memory;
 
-pub(crate) use self::room::BodyRoom;
-pub(super) use self::room::Share;
+pub(crate) use self::memory::BodyMemory;
+pub(super) use self::memory::Share;
 
 use super::gzip::Unpacking;
 use crate::app::App;

@@ -12,7 +12,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use rewheel_core::{JobId, KindName};
-use rewheel_engine::{JobHappened, Listener};
+use rewheel_engine::{EventStream, JobStateChange};
 use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn has(&self, event: &JobHappened) -> bool {
+    fn has(&self, event: &JobStateChange) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.job.is_none_or(|job| job == event.job)
     }
@@ -82,7 +82,7 @@ pub(super) async fn listen(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
-async fn next(listener: &mut Listener, wish: &Wish) -> Event {
+async fn next(listener: &mut EventStream, wish: &Wish) -> Event {
     loop {
         match listener.next().await {
             Ok(event) if wish.has(&event) => return document(&event),
@@ -95,7 +95,7 @@ async fn next(listener: &mut Listener, wish: &Wish) -> Event {
     }
 }
 
-fn document(event: &JobHappened) -> Event {
+fn document(event: &JobStateChange) -> Event {
     let data = json!({
         "job": event.job.to_string(),
         "kind": event.kind.as_str(),

@@ -113,8 +113,8 @@ pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Respo
         "approximate": counts.approximate,
         "holders": { "alive": alive },
         "here": {
-            "holder": status.holder.to_string(), "doubtful": status.doubtful, "stopping": status.stopping,
-            "places": status.places, "places_free": status.places_free, "waiting": status.waiting,
+            "holder": status.holder.to_string(), "lease_expired": status.lease_expired, "stopping": status.stopping,
+            "concurrency": status.concurrency, "concurrency_free": status.concurrency_free, "waiting": status.waiting,
             "decisions": decisions, "notices": notices,
         },
     });

@@ -46,14 +46,14 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Prob
     let engine = app.engine()?;
     let (store, status, lease) = (engine.clone(), engine.status(), engine.status());
     let jobs = engine.clone();
-    let places = engine.status();
+    let slots = engine.status();
     let mut checks = HealthChecks::new()
         .timeout(STORE_TIMEOUT)
         .check("store", move || ask_store(store.clone()))
         .check("jobs", move || jobs_health(jobs.clone()))
         .check("engine", move || ready(engine_health(&status)))
         .check("lease", move || ready(lease_health(&lease)))
-        .check("places", move || ready(places_health(&places)));
+        .check("concurrency", move || ready(concurrency_health(&slots)));
     let config = app.config();
     if let Some(folder) = disk::folder(&config.store.url) {
         let enough = config.server.disk_free_bytes_min;
@@ -94,13 +94,13 @@ fn engine_health(status: &EngineStatus) -> Health {
 }
 
 fn lease_health(status: &EngineStatus) -> Health {
-    if status.doubtful {
+    if status.lease_expired {
         return Health::down("lease expired; no new attempts start until it is renewed");
     }
     Health::ok(format!("holder {} is alive", status.holder))
 }
 
-fn places_health(status: &EngineStatus) -> Health {
-    let used = status.places - status.places_free.min(status.places);
-    Health::ok(format!("{used} of {} in use", status.places))
+fn concurrency_health(status: &EngineStatus) -> Health {
+    let used = status.concurrency - status.concurrency_free.min(status.concurrency);
+    Health::ok(format!("{used} of {} in use", status.concurrency))
 }

@@ -15,7 +15,7 @@ use axum::extract::{Path, State};
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use rewheel_core::store::{Change, Changed, StoreError, What};
+use rewheel_core::store::{Change, ChangeVerb, Changed, StoreError};
 use rewheel_core::{Job, JobId, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub(super) async fn change(
     caller: Caller,
     (uri, headers): (Uri, HeaderMap),
     body: Body,
-    (what, done): (What, &str),
+    (what, done): (ChangeVerb, &str),
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let if_version = IfMatch::read(&headers)?.version();
@@ -109,7 +109,7 @@ pub(super) async fn edit(
     if let Some(attempts) = edit.attempts_max {
         check_attempts(&app, &caller, id, attempts).await?;
     }
-    let change = Change { job: id, what: What::Edit(Box::new(edit)), if_version };
+    let change = Change { job: id, what: ChangeVerb::Edit(Box::new(edit)), if_version };
     obey(&app, &caller, change, "edited").await
 }
 

@@ -16,7 +16,7 @@ use axum::http::header::ETAG;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::{
-    Actor, Kind, KindChange, KindEdit, KindEditWhat, KindEdited, KindName, Limits, Version,
+    Actor, Kind, KindChange, KindEdit, KindEditVerb, KindEdited, KindName, Limits, Version,
 };
 use rewheel_engine::{Engine, KindSettings};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(super) async fn delete(
         ));
     }
     let document = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;
-    let edit = KindEdit { name: kind, what: KindEditWhat::Delete, if_version };
+    let edit = KindEdit { name: kind, what: KindEditVerb::Delete, if_version };
     edited(engine.edit_kind(&edit, caller.who()).await?, &name)?;
     Ok(Json(document.document).into_response())
 }
@@ -128,7 +128,7 @@ pub(super) async fn change(
             .hint("use POST /v1/operations/{id}/abort to stop one operation"));
     }
     let engine = app.engine_for_work()?;
-    let what = KindEditWhat::Change(change(caller.who()));
+    let what = KindEditVerb::Change(change(caller.who()));
     let edit = KindEdit { name: kind.clone(), what, if_version };
     edited(engine.edit_kind(&edit, caller.who()).await?, &name)?;
     let found = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;

@@ -15,7 +15,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::JobId;
-use rewheel_core::store::{Change, Changed, Count, Cursor, PageRequest, What};
+use rewheel_core::store::{Change, ChangeVerb, Changed, Count, Cursor, PageRequest};
 use rewheel_engine::{BulkVerb, Engine, OperateError, Operation, Selection, SubmitError};
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ pub(super) async fn abort(
     body::read_nothing(body).await?;
     let engine = app.engine_for_work()?;
     let Some(operation) = find(engine, &caller, &id).await? else { return answer(&id, None) };
-    let abort = Change { job: operation.id, what: What::Abort, if_version };
+    let abort = Change { job: operation.id, what: ChangeVerb::Abort, if_version };
     if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
         let detail = format!("the operation has changed: its job is now at version {version}");
         return Err(Problem::new(Code::VersionChanged, detail)

@@ -104,7 +104,7 @@ async fn a_server_whose_store_is_away_says_so_quickly_until_it_is_back() {
     for (fault, limit) in [(Fault::Before, millis(300)), (Fault::NoAnswer, seconds(2))] {
         let fault_now = Arc::new(Mutex::new(None));
         let weather = Arc::clone(&fault_now);
-        let app = over(FaultyStore::in_weather(Arc::new(MemoryStore::new()), move |_verb| {
+        let app = over(FaultyStore::with_faults(Arc::new(MemoryStore::new()), move |_verb| {
             let fault = *weather.lock().unwrap();
             Box::pin(async move { fault })
         }))

@@ -73,7 +73,7 @@ async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
         let settings = json!({
             "runner": "callback", "attempts_max": 1,
             "callback": {"url": url, "allow": ["127.0.0.0/8"]},
-            "routes": [
+            "failure_rules": [
                 {"when": {"status": "409"}, "then": "snooze 100ms"},
                 {"when": {"status": "4xx"}, "then": "fail"},
             ],

@@ -18,7 +18,7 @@ async fn who_runs_and_how_it_goes_is_told() {
             (&stats["holders"]["alive"], &stats["here"]["holder"]),
             (&json!(1), &holder["id"])
         );
-        assert_eq!(stats["here"]["places"], stats["here"]["places_free"]);
+        assert_eq!(stats["here"]["concurrency"], stats["here"]["concurrency_free"]);
         assert!(stats["as_of"].is_string() && stats["approximate"] == false);
         assert!(stats["oldest_due"].is_string() && stats["here"]["decisions"] == json!([]));
         // A small number of jobs is counted for each request.
@@ -36,7 +36,7 @@ async fn every_part_says_how_it_is() {
     served(config(), async |api| {
         let health = api.get("/health").await;
         assert_eq!((health.status, &health.body["ok"]), (200, &json!(true)));
-        for part in ["store", "jobs", "engine", "lease", "places"] {
+        for part in ["store", "jobs", "engine", "lease", "concurrency"] {
             let part = &health.body["components"][part];
             assert!(part["ok"] == true && part["message"].is_string(), "{health:?}");
             assert_eq!(part["state"], "ok");

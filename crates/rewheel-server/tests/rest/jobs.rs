@@ -82,7 +82,7 @@ async fn a_job_is_cancelled_once() {
 #[tokio::test]
 async fn a_job_that_is_not_kept_is_still_answered() {
     let mut config = config();
-    config.engine.keep_ended = std::time::Duration::ZERO;
+    config.engine.retention_ended = std::time::Duration::ZERO;
     served(config, async |api| {
         let id = api.submit("").await;
         let cancelled = api.post(&format!("/v1/jobs/{id}/cancel"), "").await;

@@ -149,18 +149,18 @@ async fn a_retry_budget_is_written_and_shown() {
 #[tokio::test]
 async fn rules_for_failures_survive_being_read_and_written_back() {
     served(config(), async |api| {
-        let settings = json!({"routes": [
+        let settings = json!({"failure_rules": [
             {"when": {"status": "409"}, "then": "snooze 5m"},
             {"when": {"category": ["io", "timeout"], "message": "reset"}, "then": "retry x4", "sticky": false},
             {"then": "dead"},
         ]});
         let put = api.put("/v1/kinds/hook", &settings.to_string()).await;
-        assert_eq!((put.status, &put.body["settings"]["routes"]), (200, &settings["routes"]));
+        assert_eq!((put.status, &put.body["settings"]["failure_rules"]), (200, &settings["failure_rules"]));
         let shown = api.get("/v1/kinds/hook").await;
         let again = api.put("/v1/kinds/hook", &shown.body["settings"].to_string()).await;
         assert_eq!((again.status, &again.body), (200, &shown.body));
 
-        let bad = r#"{"routes":[{"then":"retry"},{"then":"dead"}]}"#;
+        let bad = r#"{"failure_rules":[{"then":"retry"},{"then":"dead"}]}"#;
         let refused = api.put("/v1/kinds/hook", bad).await;
         assert_eq!((refused.status, refused.blamed()), (422, vec!["/routes/1"]));
         assert_eq!(api.get("/v1/kinds/hook").await.body, shown.body);

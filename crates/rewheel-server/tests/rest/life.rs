@@ -1,7 +1,7 @@
 //! Tests start and shutdown of the server.
 
 use crate::served::{config, served};
-use rewheel_server::{Said, ServeError, Server};
+use rewheel_server::{ServeError, Server, ServerEvent};
 use std::net::SocketAddr;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_store_that_cannot_be_opened_ends_it() {
     let mut config = config();
     config.store.url = "mongodb://somewhere".to_owned();
     let server = Server::bind(config).await.unwrap();
-    let error = server.run(std::future::pending(), |_: &Said| {}).await.unwrap_err();
+    let error = server.run(std::future::pending(), |_: &ServerEvent| {}).await.unwrap_err();
     assert!(error.to_string().contains("sqlite://rewheel.db"), "{error}");
 }
 

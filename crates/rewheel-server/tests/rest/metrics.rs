@@ -37,10 +37,10 @@ async fn meters_tell_what_the_fleet_has() {
                 r#"rewheel_holders{role="engine"} 1"#,
                 "rewheel_store_up 1",
                 "# TYPE rewheel_jobs_settled_total counter",
-                "rewheel_places 256",
-                "rewheel_places_free 256",
+                "rewheel_concurrency_max 256",
+                "rewheel_concurrency_free 256",
                 "rewheel_wheel_jobs 0",
-                "rewheel_lease_doubtful 0",
+                "rewheel_lease_expired 0",
             ],
         );
         check(&text);

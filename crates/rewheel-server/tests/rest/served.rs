@@ -8,7 +8,7 @@ use rewheel_core::KindName;
 use rewheel_engine::KindSettings;
 use rewheel_server::callback::Ceiling;
 use rewheel_server::config::Config;
-use rewheel_server::{Said, Server};
+use rewheel_server::{Server, ServerEvent};
 use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::sync::oneshot;
@@ -31,8 +31,8 @@ pub(crate) async fn served(config: Config, test: impl AsyncFnOnce(Api)) {
     let (ready, is_ready) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut ready = Some(ready);
-    let say = |said: &Said| {
-        if let (Said::Ready(_), Some(ready)) = (said, ready.take()) {
+    let say = |said: &ServerEvent| {
+        if let (ServerEvent::Ready(_), Some(ready)) = (said, ready.take()) {
             ready.send(()).unwrap();
         }
     };

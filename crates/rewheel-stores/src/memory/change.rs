@@ -3,14 +3,14 @@
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{Note, World};
 use rewheel_core::store::{Change, Changed};
-use rewheel_core::{Actor, Job, JobId, Keep, Timestamp};
+use rewheel_core::{Actor, Job, JobId, Retain, Timestamp};
 
 impl World {
     pub(super) fn change(
         &mut self,
         change: &Change,
         by: &Actor,
-        keep: Keep,
+        keep: Retain,
         now: Timestamp,
     ) -> Changed {
         let Some(row) = self.jobs.get(&change.job) else { return Changed::NotFound };
@@ -33,7 +33,7 @@ impl World {
         if wanted { Changed::Wanted { version } } else { Changed::Applied { state, version } }
     }
 
-    fn overwrite(&mut self, id: JobId, before: &Job, after: Job, keep: Keep, now: Timestamp) {
+    fn overwrite(&mut self, id: JobId, before: &Job, after: Job, keep: Retain, now: Timestamp) {
         let to = after.state();
         let is_moved = to != before.state();
         self.write(id, |row| {

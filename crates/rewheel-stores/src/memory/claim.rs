@@ -2,12 +2,12 @@
 
 use super::Weakness;
 use super::world::World;
-use rewheel_core::store::{Answer, Claim, Extension, Leased, Visit};
+use rewheel_core::store::{Claim, Extension, Leased, StoreResult, Visit};
 use rewheel_core::{HolderId, JobId, KindName, Lease, Status, Timestamp};
 use std::time::Duration;
 
 impl World {
-    pub(super) fn claim(&mut self, claim: &Claim<'_>, now: Timestamp) -> Answer<Vec<Leased>> {
+    pub(super) fn claim(&mut self, claim: &Claim<'_>, now: Timestamp) -> StoreResult<Vec<Leased>> {
         if !self.is_weak(Weakness::NoLiveHolder) {
             self.must_be_alive(claim.holder)?;
         }

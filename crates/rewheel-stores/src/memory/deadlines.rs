@@ -2,7 +2,7 @@
 
 use super::world::{Row, World};
 use rewheel_core::store::DeadLetter;
-use rewheel_core::{Cause, Failure, Fate, JobEvent, JobId, Keep, State, Status, Timestamp};
+use rewheel_core::{Cause, Failure, JobEvent, JobId, Retain, State, Status, Timestamp, Transition};
 use std::time::Duration;
 
 impl World {
@@ -19,8 +19,8 @@ impl World {
 
     fn miss_deadline(&mut self, id: JobId, now: Timestamp) -> JobEvent {
         let failure = Failure::of_deadline();
-        let fate = self.jobs[&id].fate(State::Dead, Cause::Deadline);
-        self.note_fate(id, &Fate { failure: Some(&failure), ..fate }, None, now);
+        let transition = self.jobs[&id].transition(State::Dead, Cause::Deadline);
+        self.note_fate(id, &Transition { failure: Some(&failure), ..transition }, None, now);
         let event = self.write(id, |row| {
             let holder = row.holder();
             if holder.is_some() {
@@ -38,7 +38,7 @@ impl World {
             }
         });
         // The retention does not matter: a dead letter is kept until an operator handles it.
-        self.let_go(id, State::Dead, Keep::default(), now);
+        self.let_go(id, State::Dead, Retain::default(), now);
         event
     }
 

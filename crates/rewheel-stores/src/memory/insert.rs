@@ -3,7 +3,9 @@
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{KeyName, KeyRow, Row, World};
 use crate::payload::payload_hash;
-use rewheel_core::store::{Answer, Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
+use rewheel_core::store::{
+    Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult,
+};
 use rewheel_core::{Job, JobId, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +29,11 @@ struct Batch {
 }
 
 impl World {
-    pub(super) fn insert(&mut self, insert: &Insert<'_>, now: Timestamp) -> Answer<Vec<Inserted>> {
+    pub(super) fn insert(
+        &mut self,
+        insert: &Insert<'_>,
+        now: Timestamp,
+    ) -> StoreResult<Vec<Inserted>> {
         let mut batch = Batch::default();
         let mut plans = Vec::with_capacity(insert.jobs.len());
         for new in insert.jobs {
@@ -48,7 +54,13 @@ impl World {
     }
 
     /// Decides what to do with one job, without writing anything.
-    fn plan(&self, new: &NewJob, sent: Sent, batch: &mut Batch, now: Timestamp) -> Answer<Plan> {
+    fn plan(
+        &self,
+        new: &NewJob,
+        sent: Sent,
+        batch: &mut Batch,
+        now: Timestamp,
+    ) -> StoreResult<Plan> {
         // Check this first: a job that is already stored must not get a refusal whose reason arose
         // later, such as a deadline that has passed since.
         if sent == Sent::Again {

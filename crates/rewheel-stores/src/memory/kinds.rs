@@ -3,8 +3,8 @@
 use super::world::{KindRow, Note, World};
 use rewheel_core::store::KindsSince;
 use rewheel_core::{
-    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
-    KindName, NewKind, RetryAsk, RetryPool, State, Timestamp, Version,
+    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, NewKind, RetryAsk, RetryPool, State, Timestamp, Version,
 };
 
 impl World {
@@ -87,14 +87,14 @@ impl World {
             return answer;
         }
         match (&edit.what, before) {
-            (KindEditWhat::Put { settings, takeovers_max }, _) => {
+            (KindEditVerb::Put { settings, takeovers_max }, _) => {
                 let (name, settings) = (edit.name.clone(), settings.clone());
                 let new = NewKind { name, settings, takeovers_max: *takeovers_max };
                 self.put_kind(&new, by, now);
                 let kind = self.kinds.get(&edit.name).map(|row| row.kind.clone());
                 kind.map_or(KindEdited::NotFound, KindEdited::Done)
             }
-            (KindEditWhat::Change(change), _) => {
+            (KindEditVerb::Change(change), _) => {
                 match self.change_kind(&edit.name, change, by, now) {
                     KindChanged::Applied(kind) | KindChanged::Refused(kind) => {
                         KindEdited::Done(kind)
@@ -102,8 +102,8 @@ impl World {
                     KindChanged::NotFound => KindEdited::NotFound,
                 }
             }
-            (KindEditWhat::Delete, Some(kind)) => self.delete_kind(kind, by, now),
-            (KindEditWhat::Delete, None) => KindEdited::NotFound,
+            (KindEditVerb::Delete, Some(kind)) => self.delete_kind(kind, by, now),
+            (KindEditVerb::Delete, None) => KindEdited::NotFound,
         }
     }
 
@@ -127,7 +127,7 @@ impl World {
             job: None,
             kind: Some(kind.name.clone()),
             before: kind.facts(),
-            after: Facts::default(),
+            after: AuditFields::default(),
         };
         self.note(note, now);
         self.is_reason_to_look = true;

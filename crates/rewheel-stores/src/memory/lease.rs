@@ -1,11 +1,11 @@
 //! Registers holders, renews leases and expires dead holders.
 
 use super::world::{Row, World};
-use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, StoreResult, WantedJob};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 
 impl World {
-    pub(super) fn join(&mut self, new: &NewHolder, now: Timestamp) -> Answer<Timestamp> {
+    pub(super) fn join(&mut self, new: &NewHolder, now: Timestamp) -> StoreResult<Timestamp> {
         if self.holders.contains_key(&new.id) {
             self.must_be_alive(new.id)?;
             return Ok(now);
@@ -25,7 +25,7 @@ impl World {
         Ok(now)
     }
 
-    pub(super) fn renew(&mut self, id: HolderId, now: Timestamp) -> Answer<Renewed> {
+    pub(super) fn renew(&mut self, id: HolderId, now: Timestamp) -> StoreResult<Renewed> {
         let wanted = self.wanted(id);
         let holder = self.holders.get_mut(&id).filter(|holder| holder.died.is_none());
         let holder = holder.ok_or(StoreError::HolderDead(id))?;
@@ -63,22 +63,22 @@ impl World {
         self.holders.get(&id).map(|holder| seen(holder, now))
     }
 
-    pub(super) fn bury(
+    pub(super) fn expire_holder(
         &mut self,
         by: HolderId,
         other: HolderId,
         renewals: u64,
         now: Timestamp,
-    ) -> Answer<Burial> {
+    ) -> StoreResult<HolderExpiry> {
         self.must_be_alive(by)?;
         let Some(holder) = self.holders.get_mut(&other).filter(|other| other.died.is_none()) else {
-            return Ok(Burial::Dead);
+            return Ok(HolderExpiry::Dead);
         };
         if holder.renewals != renewals || !has_expired(holder, now) {
-            return Ok(Burial::Alive);
+            return Ok(HolderExpiry::Alive);
         }
         holder.died = Some(now);
-        Ok(Burial::Buried)
+        Ok(HolderExpiry::Expired)
     }
 }
 

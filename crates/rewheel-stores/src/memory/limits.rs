@@ -3,14 +3,16 @@
 use super::Weakness;
 use super::world::World;
 use rewheel_core::Timestamp;
-use rewheel_core::store::{Answer, FleetLimit, FleetSlots, LimitUse, LimitedClaim, LimitedClaimed};
+use rewheel_core::store::{
+    FleetLimit, FleetSlots, LimitUse, LimitedClaim, LimitedClaimed, StoreResult,
+};
 
 impl World {
     pub(super) fn claim_limited(
         &mut self,
         claim: &LimitedClaim<'_>,
         now: Timestamp,
-    ) -> Answer<LimitedClaimed> {
+    ) -> StoreResult<LimitedClaimed> {
         if !self.is_weak(Weakness::NoLiveHolder) {
             self.must_be_alive(claim.holder)?;
         }

@@ -1,10 +1,10 @@
 //! Reserves room for new jobs under a tenant's job cap.
 
 use super::world::World;
-use rewheel_core::store::{Answer, Reserve};
+use rewheel_core::store::{Reserve, StoreResult};
 
 impl World {
-    pub(super) fn reserve(&mut self, reserve: &Reserve) -> Answer<u64> {
+    pub(super) fn reserve(&mut self, reserve: &Reserve) -> StoreResult<u64> {
         self.must_be_alive(reserve.holder)?;
         let Reserve { holder, tenant, .. } = reserve;
         let mut reserved = std::mem::take(&mut self.reserved);

@@ -3,7 +3,7 @@
 use super::Weakness;
 use super::world::{LetGo, Row, SettledBy, World};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
-use rewheel_core::{Cause, Fate, HolderId, Keep, Lease, Limits, State, Timestamp, Wanted};
+use rewheel_core::{Cause, HolderId, Lease, Limits, Retain, State, Timestamp, Transition, Wanted};
 use std::time::Duration;
 
 impl World {
@@ -38,8 +38,9 @@ impl World {
         self.is_reason_to_look |= to == State::Scheduled;
         let decision = &settlement.decision;
         let failure = decision.failure().or(settlement.failure.as_ref());
-        let fate = Fate { failure, ..self.jobs[&lease.job].fate(to, Cause::Settle) };
-        self.note_fate(lease.job, &fate, Some(holder), now);
+        let transition =
+            Transition { failure, ..self.jobs[&lease.job].transition(to, Cause::Settle) };
+        self.note_fate(lease.job, &transition, Some(holder), now);
         self.let_go(lease.job, to, settlement.keep, now);
         Settled::Applied(Outcome::LetGo(to))
     }
@@ -48,7 +49,7 @@ impl World {
         &mut self,
         holder: HolderId,
         lease: Lease,
-        keep: Keep,
+        keep: Retain,
         now: Timestamp,
     ) -> Settled {
         let wanted = match self.guard(holder, lease, LetGo::GivenBack, now) {
@@ -59,8 +60,8 @@ impl World {
         self.write(lease.job, |row| {
             row.settled = Some(SettledBy { holder, fence: lease.fence, how: LetGo::GivenBack });
         });
-        let fate = self.jobs[&lease.job].fate(to, Cause::GiveBack);
-        self.note_fate(lease.job, &fate, Some(holder), now);
+        let transition = self.jobs[&lease.job].transition(to, Cause::GiveBack);
+        self.note_fate(lease.job, &transition, Some(holder), now);
         self.let_go(lease.job, to, keep, now);
         self.is_reason_to_look = true;
         Settled::Applied(Outcome::LetGo(to))

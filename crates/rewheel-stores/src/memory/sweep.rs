@@ -2,9 +2,9 @@
 
 use super::Weakness;
 use super::world::{Row, World};
-use rewheel_core::store::{Answer, Sweep, Watched};
+use rewheel_core::store::{StoreResult, Sweep, Watched};
 use rewheel_core::{
-    Cause, Failure, Fate, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
+    Cause, Failure, HolderId, JobEvent, JobId, Retain, State, Status, Timestamp, Transition, Wanted,
 };
 
 /// A lease that is taken away from its holder.
@@ -15,7 +15,7 @@ struct Taken {
 }
 
 impl World {
-    pub(super) fn sweep(&mut self, sweep: &Sweep, now: Timestamp) -> Answer<Vec<JobEvent>> {
+    pub(super) fn sweep(&mut self, sweep: &Sweep, now: Timestamp) -> StoreResult<Vec<JobEvent>> {
         let Sweep { by, limit, keep, watched } = *sweep;
         self.must_be_alive(by)?;
         let taken = self.jobs.values().filter_map(|row| self.taken(row, watched, now));
@@ -33,10 +33,10 @@ impl World {
         is_free.then_some(Taken { job: row.job.id, holder, wanted })
     }
 
-    fn take_over(&mut self, taken: &Taken, by: HolderId, keep: Keep, now: Timestamp) -> JobEvent {
+    fn take_over(&mut self, taken: &Taken, by: HolderId, keep: Retain, now: Timestamp) -> JobEvent {
         let kind = self.jobs[&taken.job].job.lane.kind.clone();
         let takeovers_max = self.kinds[&kind].kind.takeovers_max;
-        let fate = self.jobs[&taken.job].fate(State::Scheduled, Cause::Takeover);
+        let transition = self.jobs[&taken.job].transition(State::Scheduled, Cause::Takeover);
         let (to, counted) = self.write(taken.job, |row| {
             let counts = row.started == Some(row.job.fence);
             row.job.takeovers += 1;
@@ -55,9 +55,10 @@ impl World {
             (to, counted)
         });
         let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
-        let (takeovers, failure) = (fate.takeovers + 1, failure.as_ref());
-        let fate = Fate { to, takeovers, takeovers_counted: counted, failure, ..fate };
-        self.note_fate(taken.job, &fate, Some(by), now);
+        let (takeovers, failure) = (transition.takeovers + 1, failure.as_ref());
+        let transition =
+            Transition { to, takeovers, takeovers_counted: counted, failure, ..transition };
+        self.note_fate(taken.job, &transition, Some(by), now);
         self.let_go(taken.job, to, keep, now);
         self.is_reason_to_look = true;
         JobEvent {

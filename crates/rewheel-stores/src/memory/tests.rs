@@ -4,12 +4,12 @@ use super::MemoryStore;
 use super::world::{Place, World};
 use rewheel::{Category, Random};
 use rewheel_core::store::{
-    Change, Claim, ClockOffset, Direct, Edit, Insert, KindStore, LeaseStore, OperateStore, Prune,
-    ReadStore, Settlement, SubmitStore, Sweep, Visit, What, WorkStore,
+    Change, ChangeVerb, Claim, ClockOffset, Direct, Edit, Insert, KindStore, LeaseStore,
+    OperateStore, Prune, ReadStore, Settlement, SubmitStore, Sweep, Visit, WorkStore,
 };
 use rewheel_core::{
-    Actor, Because, Decision, Failure, HolderId, JobId, Keep, Key, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, Shard, State, Timestamp, When,
+    Actor, Decision, DueReason, Failure, HolderId, JobId, Key, KindName, Lane, Lease, NewHolder,
+    NewJob, NewKind, Priority, Retain, Shard, State, Timestamp, When,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,8 +45,8 @@ impl History {
         SECOND * u32::try_from(self.below(5)).unwrap()
     }
 
-    fn keep(&self) -> Keep {
-        Keep { job: self.seconds(), key: self.seconds() }
+    fn keep(&self) -> Retain {
+        Retain { job: self.seconds(), key: self.seconds() }
     }
 
     fn lane(&self) -> Lane {
@@ -117,8 +117,8 @@ impl History {
         let sticky = self.below(2) == 0;
         let decisions = [
             Decision::Succeed,
-            Decision::Retry { after: self.seconds(), sticky, because: Because::Backoff },
-            Decision::Snooze { after: self.seconds(), because: Because::Snooze },
+            Decision::Retry { after: self.seconds(), sticky, because: DueReason::Backoff },
+            Decision::Snooze { after: self.seconds(), because: DueReason::Snooze },
             Decision::Dead { failure: failure.clone() },
             Decision::Fail { failure },
             Decision::Pause,
@@ -145,12 +145,12 @@ impl History {
         };
         let deadline = Some(When::In(SECOND));
         let all = [
-            What::Pause,
-            What::Resume,
-            What::Cancel,
-            What::Retry,
-            What::Redrive { deadline },
-            What::Edit(Box::new(edit)),
+            ChangeVerb::Pause,
+            ChangeVerb::Resume,
+            ChangeVerb::Cancel,
+            ChangeVerb::Retry,
+            ChangeVerb::Redrive { deadline },
+            ChangeVerb::Edit(Box::new(edit)),
         ];
         let change = [Change::new(job, all[self.below(all.len())].clone())];
         self.store.change(&change, &Actor::new("test"), self.keep()).await.unwrap();

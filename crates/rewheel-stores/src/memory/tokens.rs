@@ -3,22 +3,22 @@
 use super::MemoryStore;
 use super::world::{Note, World};
 use async_trait::async_trait;
-use rewheel_core::store::{Answer, TokenStore};
+use rewheel_core::store::{StoreResult, TokenStore};
 use rewheel_core::{
-    Actor, Facts, Limits, NewToken, Timestamp, Token, TokenId, TokenPut, TokenRevoked,
+    Actor, AuditFields, Limits, NewToken, Timestamp, Token, TokenId, TokenPut, TokenRevoked,
 };
 
 #[async_trait]
 impl TokenStore for MemoryStore {
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut> {
         self.run(|world, now| Ok(world.put_token(token, by, now)))
     }
 
-    async fn tokens(&self) -> Answer<Vec<Token>> {
+    async fn tokens(&self) -> StoreResult<Vec<Token>> {
         self.run(|world, now| Ok(world.tokens(now)))
     }
 
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked> {
         self.run(|world, now| Ok(world.revoke_token(id, by, now)))
     }
 }
@@ -39,7 +39,7 @@ impl World {
             return TokenPut::Full;
         }
         let token = new.stored(now);
-        self.note_token("create token", Facts::default(), token.facts(), by, now);
+        self.note_token("create token", AuditFields::default(), token.facts(), by, now);
         self.tokens.insert(token.id, token.clone());
         TokenPut::Stored(token)
     }
@@ -55,12 +55,19 @@ impl World {
         if token.revoked.is_none() {
             token.revoked = Some(now);
             let facts = token.facts();
-            self.note_token("revoke token", facts, Facts::default(), by, now);
+            self.note_token("revoke token", facts, AuditFields::default(), by, now);
         }
         TokenRevoked::Revoked(seen(&self.tokens[&id], now))
     }
 
-    fn note_token(&mut self, what: &str, before: Facts, after: Facts, by: &Actor, now: Timestamp) {
+    fn note_token(
+        &mut self,
+        what: &str,
+        before: AuditFields,
+        after: AuditFields,
+        by: &Actor,
+        now: Timestamp,
+    ) {
         self.note(Note { who: by, what, job: None, kind: None, before, after }, now);
     }
 }

@@ -5,15 +5,15 @@ use super::world::Row;
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
-    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
+    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
+    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[async_trait]
 impl SubmitStore for MemoryStore {
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         insert.check()?;
         self.run(|world, now| world.insert(insert, now))
     }
 
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
         self.run(|world, _| world.reserve(reserve))
     }
 }
@@ -40,28 +40,37 @@ impl WorkStore for MemoryStore {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>> {
+    ) -> StoreResult<Vec<LaneHead>> {
         self.run(|world, now| Ok(world.lanes(kinds, after, limit, now)))
     }
 
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.run(|world, now| world.claim(claim, now))
     }
 
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
         self.run(|world, now| world.claim_limited(claim, now))
     }
 
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
         self.run(|world, _| Ok(leases.iter().map(|lease| world.start(holder, *lease)).collect()))
     }
 
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    async fn checkpoint(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        payload: &[u8],
+    ) -> StoreResult<bool> {
         refuse_large(payload, PAYLOAD_BYTES_MAX)?;
         self.run(|world, _| Ok(world.checkpoint(holder, lease, payload)))
     }
 
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
         self.run(|world, now| {
             Ok(settlements.iter().map(|one| world.settle(holder, one, now)).collect())
         })
@@ -71,14 +80,18 @@ impl WorkStore for MemoryStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         self.run(|world, now| {
             Ok(leases.iter().map(|lease| world.give_back(holder, *lease, keep, now)).collect())
         })
     }
 
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>> {
         self.run(|world, now| Ok(world.extend(holder, extension, now)))
     }
 
@@ -88,59 +101,64 @@ impl WorkStore for MemoryStore {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>> {
+    ) -> StoreResult<Vec<Lease>> {
         self.run(|world, now| Ok(world.held(holder, older_than, after, limit, now)))
     }
 }
 
 #[async_trait]
 impl LeaseStore for MemoryStore {
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
         self.run(|world, now| world.join(holder, now))
     }
 
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         self.run(|world, now| world.renew(holder, now))
     }
 
-    async fn leave(&self, holder: HolderId) -> Answer<()> {
+    async fn leave(&self, holder: HolderId) -> StoreResult<()> {
         self.run(|world, now| {
             world.leave(holder, now);
             Ok(())
         })
     }
 
-    async fn holders(&self) -> Answer<Vec<Holder>> {
+    async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.run(|world, now| Ok(world.holders(now)))
     }
 
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {
         self.run(|world, now| Ok(world.holder(id, now)))
     }
 
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        self.run(|world, now| world.bury(by, other, renewals, now))
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry> {
+        self.run(|world, now| world.expire_holder(by, other, renewals, now))
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.run(|world, now| world.sweep(sweep, now))
     }
 }
 
 #[async_trait]
 impl KindStore for MemoryStore {
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
         self.run(|world, now| {
             kinds.iter().for_each(|kind| world.put_kind(kind, by, now));
             Ok(())
         })
     }
 
-    async fn kinds(&self) -> Answer<Vec<Kind>> {
+    async fn kinds(&self) -> StoreResult<Vec<Kind>> {
         self.run(|world, _| Ok(world.kinds.values().map(|row| row.kind.clone()).collect()))
     }
 
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
         self.run(|world, _| Ok(world.kinds_since(since)))
     }
 
@@ -149,58 +167,63 @@ impl KindStore for MemoryStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         self.run(|world, now| Ok(world.change_kind(kind, change, by, now)))
     }
 
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         self.run(|world, now| Ok(world.edit_kind(edit, by, now)))
     }
 
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>> {
         self.run(|world, now| Ok(asks.iter().map(|ask| world.grant(ask, now)).collect()))
     }
 }
 
 #[async_trait]
 impl OperateStore for MemoryStore {
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         self.run(|world, now| {
             Ok(changes.iter().map(|change| world.change(change, by, keep, now)).collect())
         })
     }
 
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
         self.run(|world, now| Ok(world.deadlines(grace, limit, now)))
     }
 
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.run(|world, _| Ok(world.unannounced(limit)))
     }
 
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
         self.run(|world, now| {
             world.announce(dead, now);
             Ok(())
         })
     }
 
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         self.run(|world, now| Ok(world.prune(prune, now)))
     }
 }
 
 #[async_trait]
 impl ReadStore for MemoryStore {
-    async fn now(&self) -> Answer<Timestamp> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         self.run(|_, now| Ok(now))
     }
 
-    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
     }
 
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         self.run(|world, _| {
             let ids: BTreeSet<&JobId> = jobs.iter().collect();
             let rows = ids.into_iter().filter_map(|id| world.jobs.get(id));
@@ -208,25 +231,25 @@ impl ReadStore for MemoryStore {
         })
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         let mut found = self.find(jobs).await?;
         found.retain(|job| job.state().is_live());
         Ok(found)
     }
 
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
         self.run(|world, now| Ok(world.list(filter, page, now)))
     }
 
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
         self.run(|world, now| Ok(world.count(filter, scan_max, now)))
     }
 
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures> {
         self.run(|world, _| Ok(world.failures(scan)))
     }
 
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.run(|world, _| Ok(world.attempts(job)))
     }
 
@@ -235,34 +258,34 @@ impl ReadStore for MemoryStore {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> StoreResult<Vec<AuditEntry>> {
         self.run(|world, _| Ok(world.audit(job, before, limit)))
     }
 
-    async fn tally(&self) -> Answer<Vec<Tally>> {
+    async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.run(|world, _| Ok(world.tally()))
     }
 
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
         self.run(|world, now| {
             let wait = |limit: &FleetLimit| limit.wait(world.limit_use(limit), now);
             Ok(limits.iter().map(wait).collect())
         })
     }
 
-    async fn books(&self) -> Answer<Books> {
+    async fn books(&self) -> StoreResult<Books> {
         self.run(|world, _| Ok(world.books()))
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn risks(&self) -> Answer<Vec<Risk>> {
+    async fn risks(&self) -> StoreResult<Vec<Risk>> {
         let message = "all jobs are lost when the process ends: use another store".to_owned();
         Ok(vec![Risk { name: "durable", message }])
     }
 
-    async fn unreadable(&self) -> Answer<Option<Risk>> {
+    async fn unreadable(&self) -> StoreResult<Option<Risk>> {
         Ok(None)
     }
 
@@ -282,7 +305,7 @@ impl Store for MemoryStore {
         self.shared.changes.watch()
     }
 
-    async fn close(&self) -> Answer<()> {
+    async fn close(&self) -> StoreResult<()> {
         self.lock()?.closed = true;
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreError};
 use rewheel_core::{
-    Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
-    KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId, Wanted,
+    Actor, AuditEntry, AuditFields, Cause, Fence, Holder, HolderId, Job, JobId, Key, Kind,
+    KindName, Lane, Retain, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId,
+    Transition, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -127,8 +128,8 @@ pub(super) struct Note<'a> {
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
     pub(super) kind: Option<KindName>,
-    pub(super) before: Facts,
-    pub(super) after: Facts,
+    pub(super) before: AuditFields,
+    pub(super) after: AuditFields,
 }
 
 impl Row {
@@ -162,8 +163,8 @@ impl Row {
     }
 
     /// Describes what the engine is about to do to the job.
-    pub(super) fn fate(&self, to: State, cause: Cause) -> Fate<'static> {
-        Fate {
+    pub(super) fn transition(&self, to: State, cause: Cause) -> Transition<'static> {
+        Transition {
             cause,
             from: self.job.state(),
             to,
@@ -237,7 +238,7 @@ impl World {
     }
 
     /// Moves a job into a state without a holder.
-    pub(super) fn let_go(&mut self, id: JobId, to: State, keep: Keep, now: Timestamp) {
+    pub(super) fn let_go(&mut self, id: JobId, to: State, keep: Retain, now: Timestamp) {
         let status = match to {
             State::Scheduled => Status::Scheduled,
             State::Paused => Status::Paused,
@@ -258,7 +259,7 @@ impl World {
     }
 
     /// Sets the retention of an ended job and of its key.
-    fn finish(&mut self, id: JobId, state: State, keep: Keep, now: Timestamp) {
+    fn finish(&mut self, id: JobId, state: State, keep: Retain, now: Timestamp) {
         let key = self.write(id, |row| {
             row.expires = Some(now.plus(keep.job));
             let Lane { kind, tenant, .. } = row.job.lane.clone();
@@ -301,11 +302,11 @@ impl World {
     pub(super) fn note_fate(
         &mut self,
         job: JobId,
-        fate: &Fate<'_>,
+        transition: &Transition<'_>,
         by: Option<HolderId>,
         now: Timestamp,
     ) {
-        for note in fate.notes() {
+        for note in transition.notes() {
             let who = by.map_or_else(Actor::engine, |holder| self.actor(holder));
             let kind = Some(self.jobs[&job].job.lane.kind.clone());
             let (what, before, after) = (note.what, note.before, note.after);

@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 
 /// An error inside a verb.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum VerbError {
     /// An error of the server or of the connection.
     Sql(Error),
     /// An error that the verb itself returns.
@@ -19,38 +19,38 @@ pub(super) enum Trouble {
     Unreadable(String),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Sql(error)
+impl From<Error> for VerbError {
+    fn from(error: Error) -> VerbError {
+        VerbError::Sql(error)
     }
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        Trouble::Said(error)
+impl From<StoreError> for VerbError {
+    fn from(error: StoreError) -> VerbError {
+        VerbError::Said(error)
     }
 }
 
-impl Trouble {
+impl VerbError {
     /// Returns whether the error is a lock timeout: another transaction kept a lock for too long.
     pub(super) fn is_lock(&self) -> bool {
         match self {
-            Trouble::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
-            Trouble::Said(_) | Trouble::Unreadable(_) => false,
+            VerbError::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
+            VerbError::Said(_) | VerbError::Unreadable(_) => false,
         }
     }
 }
 
-impl Trouble {
+impl VerbError {
     /// Returns which part of a row cannot be read, if that is the error: the statement may still read other rows.
     ///
     /// # Errors
     /// Returns any other error unchanged.
-    pub(super) fn of_row(self) -> Result<String, Trouble> {
+    pub(super) fn of_row(self) -> Result<String, VerbError> {
         match self {
-            Trouble::Unreadable(what) => Ok(what),
-            Trouble::Sql(error) if is_conversion(&error) => Ok(error.to_string()),
-            trouble @ (Trouble::Sql(_) | Trouble::Said(_)) => Err(trouble),
+            VerbError::Unreadable(what) => Ok(what),
+            VerbError::Sql(error) if is_conversion(&error) => Ok(error.to_string()),
+            trouble @ (VerbError::Sql(_) | VerbError::Said(_)) => Err(trouble),
         }
     }
 }
@@ -70,21 +70,21 @@ pub(super) enum Stage {
 }
 
 /// Returns the error for a row that this version cannot read.
-pub(super) fn unreadable(what: &str) -> Trouble {
-    Trouble::Unreadable(what.to_owned())
+pub(super) fn unreadable(what: &str) -> VerbError {
+    VerbError::Unreadable(what.to_owned())
 }
 
 /// Converts an error of a verb into a store error.
-pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
+pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
     let error = match trouble {
-        Trouble::Said(error) => return error,
-        Trouble::Unreadable(what) => {
+        VerbError::Said(error) => return error,
+        VerbError::Unreadable(what) => {
             let what = format!(
                 "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
             );
             return broken(what, None);
         }
-        Trouble::Sql(error) => error,
+        VerbError::Sql(error) => error,
     };
     let Some(state) = error.code() else {
         if is_conversion(&error) {

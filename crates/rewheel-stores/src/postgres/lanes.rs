@@ -1,6 +1,6 @@
 //! Caches the numbers of lanes.
 
-use super::error::{Trouble, unreadable};
+use super::error::{VerbError, unreadable};
 use super::row::{read_tenant, tenant_text};
 use super::session::Session;
 use super::statements::{FIND_KINDS, FIND_LANES, FIND_OPEN_LANES, INSERT_LANES, NAME_LANES};
@@ -96,7 +96,7 @@ impl Lanes {
         &self,
         session: &Session<'_>,
         lanes: impl Iterator<Item = &Lane>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let missing = self.missing(lanes);
         if missing.is_empty() {
             return Ok(());
@@ -115,7 +115,7 @@ impl Lanes {
         &self,
         session: &Session<'_>,
         lanes: impl Iterator<Item = &Lane> + Clone,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, VerbError> {
         self.find(session, lanes.clone()).await?;
         let mut missing = self.missing(lanes);
         if missing.is_empty() {
@@ -140,7 +140,7 @@ impl Lanes {
         &self,
         session: &Session<'_>,
         lane: &Lane,
-    ) -> Result<i32, Trouble> {
+    ) -> Result<i32, VerbError> {
         let names = Names::of(std::slice::from_ref(lane));
         if session.find(&FIND_LANES, &names.params()).await?.is_none() {
             session.execute(&INSERT_LANES, &names.params()).await?;
@@ -207,7 +207,7 @@ impl Lanes {
 pub(super) async fn names(
     session: &Session<'_>,
     numbers: impl Iterator<Item = i32>,
-) -> Result<HashMap<i32, Lane>, Trouble> {
+) -> Result<HashMap<i32, Lane>, VerbError> {
     let mut numbers: Vec<i32> = numbers.collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -247,13 +247,13 @@ impl<'l> Names<'l> {
     }
 }
 
-fn read_lane(row: &Row) -> Result<(i32, Lane), Trouble> {
+fn read_lane(row: &Row) -> Result<(i32, Lane), VerbError> {
     Ok((row.try_get(0)?, lane_at(row, 1)?))
 }
 
 /// Reads kind, tenant, priority and shard from four columns.
-pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, Trouble> {
-    let small = |at| Ok::<_, Trouble>(u8::try_from(row.try_get::<_, i32>(at)?).ok());
+pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, VerbError> {
+    let small = |at| Ok::<_, VerbError>(u8::try_from(row.try_get::<_, i32>(at)?).ok());
     let priority = small(at + 2)?.unwrap_or(u8::MAX);
     Ok(Lane {
         kind: KindName::parse(row.try_get(at)?).map_err(|_| unreadable("a kind"))?,

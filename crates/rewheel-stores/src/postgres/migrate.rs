@@ -1,9 +1,9 @@
 //! Migrates the tables of a schema to the current version.
 
-use super::error::{Stage, Trouble, broken, judge, judge_pool};
+use super::error::{Stage, VerbError, broken, judge, judge_pool};
 use super::for_schema;
 use deadpool_postgres::{Object, Pool};
-use rewheel_core::store::Answer;
+use rewheel_core::store::StoreResult;
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -53,7 +53,7 @@ const TRIES_MAX: u32 = 200;
 const REST: Duration = Duration::from_secs(3);
 
 /// Applies the missing migrations in one transaction. Processes that start at the same time wait and then find it done.
-pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
+pub(super) async fn migrate(pool: &Pool, schema: &str) -> StoreResult<()> {
     let connection = pool.get().await.map_err(judge_pool)?;
     let done = async {
         if version(&connection, schema).await? == migrations().len() {
@@ -61,7 +61,7 @@ pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
         }
         apply_patiently(&connection, schema).await?;
         connection.batch_execute("COMMIT").await?;
-        Ok::<_, Trouble>(())
+        Ok::<_, VerbError>(())
     };
     let done = done.await;
     if done.is_err() {
@@ -72,7 +72,7 @@ pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
 }
 
 /// Retries while other clients hold a lock that a migration needs, and lets normal work continue in between.
-async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
+async fn apply_patiently(client: &Client, schema: &str) -> Result<(), VerbError> {
     for tries in 1.. {
         match apply(client, schema).await {
             Err(trouble) if trouble.is_lock() && tries < TRIES_MAX => {
@@ -86,7 +86,7 @@ async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
+async fn apply(client: &Client, schema: &str) -> Result<(), VerbError> {
     // This lock ends with the transaction. A session lock could stay behind on a pooled connection. Only other migrations wait for it.
     let lock = format!(
         "BEGIN; SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; \
@@ -96,7 +96,7 @@ async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
     let known = migrations();
     let from = version(client, schema).await?;
     if from > known.len() {
-        return Err(Trouble::Said(broken(
+        return Err(VerbError::Said(broken(
             format!(
                 "the tables were made by a newer Rewheel (they have version {from}, this one knows {}): upgrade \
                  this one",
@@ -119,17 +119,18 @@ async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
+async fn begin(client: &Client, schema: &str) -> Result<(), VerbError> {
     let about = format!(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{schema}'), \
          pg_catalog.current_setting('server_encoding')"
     );
     let about = client.query_typed(&about, &[]).await?;
-    let about =
-        about.first().map(|row| Ok::<(bool, String), Trouble>((row.try_get(0)?, row.try_get(1)?)));
+    let about = about
+        .first()
+        .map(|row| Ok::<(bool, String), VerbError>((row.try_get(0)?, row.try_get(1)?)));
     let (exists, encoding) = about.transpose()?.unwrap_or_default();
     if encoding != "UTF8" {
-        return Err(Trouble::Said(broken(
+        return Err(VerbError::Said(broken(
             format!(
                 "the database has the encoding {encoding}, which cannot keep every text: create one with ENCODING \
                  'UTF8', and name it in the store's URL"
@@ -149,7 +150,7 @@ async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
     Ok(client.batch_execute(&table).await?)
 }
 
-async fn version(client: &Client, schema: &str) -> Result<usize, Trouble> {
+async fn version(client: &Client, schema: &str) -> Result<usize, VerbError> {
     // Not `to_regclass`: it may still return a result from before this session waited for another migration.
     let exists = format!(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \

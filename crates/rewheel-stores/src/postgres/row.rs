@@ -1,10 +1,10 @@
 //! Reads a job from its row.
 
-use super::error::{Trouble, unreadable};
+use super::error::{VerbError, unreadable};
 use rewheel::Category;
 use rewheel_core::{
-    Because, Failure, Fence, HolderId, Job, JobId, Lane, State, Status, Tenant, Timestamp, Version,
-    Wanted,
+    DueReason, Failure, Fence, HolderId, Job, JobId, Lane, State, Status, Tenant, Timestamp,
+    Version, Wanted,
 };
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,9 +19,9 @@ pub(super) enum Payload {
 }
 
 /// Reads a job of any table by column position. All statements that read whole jobs have the same columns.
-pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, Trouble> {
+pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, VerbError> {
     let state: State = row.try_get::<_, &str>(2)?.parse().map_err(|_| unreadable("a state"))?;
-    let ended = || Ok::<_, Trouble>(instant(row.try_get(25)?));
+    let ended = || Ok::<_, VerbError>(instant(row.try_get(25)?));
     let status = match state {
         State::Scheduled => Status::Scheduled,
         State::Paused => Status::Paused,
@@ -65,7 +65,7 @@ pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, T
 }
 
 /// Reads a job that was just claimed.
-pub(super) fn read_claimed(row: &Row, lane: Lane, holder: HolderId) -> Result<Job, Trouble> {
+pub(super) fn read_claimed(row: &Row, lane: Lane, holder: HolderId) -> Result<Job, VerbError> {
     Ok(Job {
         id: job_id(row.try_get(4)?),
         lane,
@@ -95,7 +95,7 @@ pub(super) fn failure(
     category: Option<&str>,
     code: Option<&str>,
     message: Option<&str>,
-) -> Result<Option<Failure>, Trouble> {
+) -> Result<Option<Failure>, VerbError> {
     let Some(category) = category else { return Ok(None) };
     let category: Category = category.parse().map_err(|_| unreadable("a category"))?;
     Ok(Some(Failure::new(category, code, message.unwrap_or_default())))
@@ -111,7 +111,7 @@ pub(super) fn texts(failure: Option<&Failure>) -> (Option<&str>, Option<&str>, O
     }
 }
 
-pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, Trouble> {
+pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, VerbError> {
     match text {
         None => Ok(None),
         Some("pause") => Ok(Some(Wanted::Pause)),
@@ -120,12 +120,12 @@ pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, Trouble> {
     }
 }
 
-fn because(text: &str) -> Result<Because, Trouble> {
-    Because::named(text).ok_or_else(|| unreadable("why a job is due"))
+fn because(text: &str) -> Result<DueReason, VerbError> {
+    DueReason::named(text).ok_or_else(|| unreadable("why a job is due"))
 }
 
 /// Parses a text that one of our own types wrote.
-fn parsed<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Trouble> {
+fn parsed<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, VerbError> {
     text.map(|text| text.parse().map_err(|_| unreadable(what))).transpose()
 }
 
@@ -194,7 +194,7 @@ pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
     tenant.map_or("", Tenant::as_str)
 }
 
-pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, Trouble> {
+pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, VerbError> {
     if text.is_empty() {
         return Ok(None);
     }

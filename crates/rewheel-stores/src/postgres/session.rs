@@ -1,11 +1,11 @@
 //! A connection for one verb, with or without a transaction.
 
 use super::Shared;
-use super::error::{Stage, Trouble, judge};
+use super::error::{Stage, VerbError, judge};
 use super::statements::{NOW, Sql};
 use deadpool_postgres::Object;
 use rewheel_core::Timestamp;
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{StoreError, StoreResult};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_postgres::types::{ToSql, Type};
@@ -66,7 +66,7 @@ impl<'s> Session<'s> {
     }
 
     /// Returns the store's time.
-    pub(super) async fn now(&self) -> Result<Timestamp, Trouble> {
+    pub(super) async fn now(&self) -> Result<Timestamp, VerbError> {
         let row = self.one(&NOW, &[&self.offset()]).await?;
         Ok(Timestamp::from_millis(row.try_get(0)?))
     }
@@ -76,7 +76,7 @@ impl<'s> Session<'s> {
         &self,
         sql: &'static Sql,
         params: &[Param<'_>],
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, VerbError> {
         let text = self.shared.text(sql);
         if let Some(transaction) = self.theirs {
             return Ok(transaction.query_typed(&text, &typed(sql, params)).await?);
@@ -99,7 +99,7 @@ impl<'s> Session<'s> {
         &self,
         sql: &'static Sql,
         params: &[Param<'_>],
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, VerbError> {
         let text = self.shared.text(sql);
         if let Some(transaction) = self.theirs {
             return Ok(transaction.execute_typed(&text, &typed(sql, params)).await?);
@@ -117,8 +117,8 @@ impl<'s> Session<'s> {
         answer
     }
 
-    fn connection(&self) -> Result<&Object, Trouble> {
-        self.ours.as_ref().ok_or(Trouble::Said(StoreError::Closed))
+    fn connection(&self) -> Result<&Object, VerbError> {
+        self.ours.as_ref().ok_or(VerbError::Said(StoreError::Closed))
     }
 
     /// Sends `BEGIN` together with the first statement, in one round trip.
@@ -126,7 +126,7 @@ impl<'s> Session<'s> {
         &self,
         connection: &Object,
         statement: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, VerbError> {
         match self.begin {
             Some(begin) if !self.begun.swap(true, Ordering::Relaxed) => {
                 let (begun, answer) =
@@ -143,7 +143,7 @@ impl<'s> Session<'s> {
         &self,
         sql: &'static Sql,
         params: &[Param<'_>],
-    ) -> Result<Row, Trouble> {
+    ) -> Result<Row, VerbError> {
         let mut rows = self.query(sql, params).await?;
         rows.pop().ok_or_else(|| super::error::unreadable("a statement without an answer"))
     }
@@ -153,12 +153,12 @@ impl<'s> Session<'s> {
         &self,
         sql: &'static Sql,
         params: &[Param<'_>],
-    ) -> Result<Option<Row>, Trouble> {
+    ) -> Result<Option<Row>, VerbError> {
         Ok(self.query(sql, params).await?.pop())
     }
 
     /// Ends the verb: commits if it succeeded, rolls back otherwise.
-    pub(super) async fn end<T>(mut self, result: Result<T, Trouble>) -> Answer<T> {
+    pub(super) async fn end<T>(mut self, result: Result<T, VerbError>) -> StoreResult<T> {
         if !self.begun.load(Ordering::Relaxed) {
             return result.map_err(|trouble| judge(trouble, self.stage));
         }
@@ -176,12 +176,12 @@ impl<'s> Session<'s> {
     }
 
     /// Ends the verb and rolls back everything that it wrote.
-    pub(super) async fn undo<T>(mut self, answer: T) -> Answer<T> {
+    pub(super) async fn undo<T>(mut self, answer: T) -> StoreResult<T> {
         let _ = self.finish("ROLLBACK").await;
         Ok(answer)
     }
 
-    async fn finish(&mut self, how: &str) -> Result<(), Trouble> {
+    async fn finish(&mut self, how: &str) -> Result<(), VerbError> {
         self.connection()?.batch_execute(how).await?;
         self.begun.store(false, Ordering::Relaxed);
         Ok(())

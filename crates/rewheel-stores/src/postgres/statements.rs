@@ -26,7 +26,7 @@ statements! {
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
-    BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
+    EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);

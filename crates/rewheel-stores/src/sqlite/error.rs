@@ -5,7 +5,7 @@ use rusqlite::ErrorCode;
 
 /// An error inside a verb.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum VerbError {
     /// An error of SQLite.
     Sql(rusqlite::Error),
     /// An error that the verb itself returns.
@@ -14,45 +14,45 @@ pub(super) enum Trouble {
     Unreadable(String),
 }
 
-impl Trouble {
+impl VerbError {
     /// Returns which part of a row cannot be read, if that is the error: the statement may still
     /// read other rows.
     ///
     /// # Errors
     /// Returns any other error unchanged.
-    pub(super) fn of_row(self) -> Result<String, Trouble> {
+    pub(super) fn of_row(self) -> Result<String, VerbError> {
         use rusqlite::Error as Sql;
         match self {
-            Trouble::Unreadable(what) => Ok(what),
-            Trouble::Sql(
+            VerbError::Unreadable(what) => Ok(what),
+            VerbError::Sql(
                 error @ (Sql::FromSqlConversionFailure(..)
                 | Sql::IntegralValueOutOfRange(..)
                 | Sql::InvalidColumnType(..)
                 | Sql::Utf8Error(..)),
             ) => Ok(error.to_string()),
-            trouble @ (Trouble::Sql(_) | Trouble::Said(_)) => Err(trouble),
+            trouble @ (VerbError::Sql(_) | VerbError::Said(_)) => Err(trouble),
         }
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Trouble {
-        Trouble::Sql(error)
+impl From<rusqlite::Error> for VerbError {
+    fn from(error: rusqlite::Error) -> VerbError {
+        VerbError::Sql(error)
     }
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        Trouble::Said(error)
+impl From<StoreError> for VerbError {
+    fn from(error: StoreError) -> VerbError {
+        VerbError::Said(error)
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> StoreError {
+impl From<VerbError> for StoreError {
+    fn from(trouble: VerbError) -> StoreError {
         match trouble {
-            Trouble::Sql(error) => judge(error),
-            Trouble::Said(error) => error,
-            Trouble::Unreadable(what) => {
+            VerbError::Sql(error) => judge(error),
+            VerbError::Said(error) => error,
+            VerbError::Unreadable(what) => {
                 let what = format!(
                     "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
                 );
@@ -63,8 +63,8 @@ impl From<Trouble> for StoreError {
 }
 
 /// Returns the error for a row that this version cannot read.
-pub(super) fn unreadable(what: &str) -> Trouble {
-    Trouble::Unreadable(what.to_owned())
+pub(super) fn unreadable(what: &str) -> VerbError {
+    VerbError::Unreadable(what.to_owned())
 }
 
 /// Converts an error of a statement, after which its transaction is rolled back.

@@ -1,9 +1,9 @@
 //! Opens the database file, for writing or for reading.
 
-use super::error::{Trouble, broken};
+use super::error::{VerbError, broken};
 use super::migrate::migrate;
 use super::{SqliteOptions, Synchronous};
-use rewheel_core::store::{Answer, Risk, StoreError};
+use rewheel_core::store::{Risk, StoreError, StoreResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Files {
     }
 
     /// Opens the file for writing, creates it if it does not exist, and migrates its tables.
-    pub(super) fn open_writer(&self) -> Answer<Connection> {
+    pub(super) fn open_writer(&self) -> StoreResult<Connection> {
         self.create_private();
         self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
     }
@@ -98,11 +98,11 @@ impl Files {
     }
 
     /// Opens the file again. It does not create a missing file, because the acknowledged data is in the old one.
-    pub(super) fn reopen_writer(&self) -> Answer<Connection> {
+    pub(super) fn reopen_writer(&self) -> StoreResult<Connection> {
         self.open_writer_with(OpenFlags::empty())
     }
 
-    fn open_writer_with(&self, flags: OpenFlags) -> Answer<Connection> {
+    fn open_writer_with(&self, flags: OpenFlags) -> StoreResult<Connection> {
         let connection =
             self.open(flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         let mut tries = 0;
@@ -111,7 +111,7 @@ impl Files {
             match self.prepare(&connection) {
                 Ok(()) => return Ok(connection),
                 // SQLite waits for a lock, but not for the locks of a file that is being created.
-                Err(Trouble::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
+                Err(VerbError::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
                     std::thread::park_timeout(BUSY_TIMEOUT / BUSY_TRIES);
                 }
                 Err(trouble) => return Err(self.explain(trouble)),
@@ -120,19 +120,19 @@ impl Files {
     }
 
     /// Opens the file for reading.
-    pub(super) fn open_reader(&self) -> Answer<Connection> {
+    pub(super) fn open_reader(&self) -> StoreResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = self.open(flags)?;
         tune(&connection).map_err(|trouble| self.explain(trouble))?;
         Ok(connection)
     }
 
-    fn open(&self, flags: OpenFlags) -> Answer<Connection> {
+    fn open(&self, flags: OpenFlags) -> StoreResult<Connection> {
         Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
     }
 
     /// Prepares the connection for writing, and migrates the tables.
-    fn prepare(&self, connection: &Connection) -> Result<(), Trouble> {
+    fn prepare(&self, connection: &Connection) -> Result<(), VerbError> {
         // The caller retries; with a busy timeout, each retry would wait as well.
         connection.busy_timeout(Duration::ZERO)?;
         // Takes effect only on an empty file.
@@ -140,7 +140,7 @@ impl Files {
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         if mode != "wal" {
-            return Err(Trouble::Said(broken(
+            return Err(VerbError::Said(broken(
                 format!(
                     "SQLite cannot use a write-ahead log here (it says `{mode}`): put the file on \
                      a local disk"
@@ -154,7 +154,7 @@ impl Files {
     }
 
     /// Adds the file name to an error.
-    fn explain(&self, trouble: Trouble) -> StoreError {
+    fn explain(&self, trouble: VerbError) -> StoreError {
         match StoreError::from(trouble) {
             StoreError::Broken { what, source } => {
                 StoreError::Broken { what: format!("{}: {what}", self.path.display()), source }
@@ -173,7 +173,7 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-fn tune(connection: &Connection) -> Result<(), Trouble> {
+fn tune(connection: &Connection) -> Result<(), VerbError> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "memory")?;

@@ -1,6 +1,6 @@
 //! Migrates the tables of a file to the current version.
 
-use super::error::{Trouble, broken};
+use super::error::{VerbError, broken};
 use rusqlite::Connection;
 
 /// Marks a file as a Rewheel store: "Rwhl".
@@ -26,7 +26,7 @@ const MIGRATIONS: &[&str] = &[
 
 /// Applies the missing migrations in one transaction. Processes that start at the same time wait
 /// and then find it done.
-pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
+pub(super) fn migrate(connection: &Connection) -> Result<(), VerbError> {
     if version(connection)? == MIGRATIONS.len() {
         return check_owner(connection);
     }
@@ -36,10 +36,10 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
     done
 }
 
-fn apply(connection: &Connection) -> Result<(), Trouble> {
+fn apply(connection: &Connection) -> Result<(), VerbError> {
     let from = version(connection)?;
     if from > MIGRATIONS.len() {
-        return Err(Trouble::Said(broken(
+        return Err(VerbError::Said(broken(
             format!(
                 "the file was written by a newer Rewheel (its tables have version {from}, this one \
                  knows {}): upgrade this one",
@@ -58,19 +58,19 @@ fn apply(connection: &Connection) -> Result<(), Trouble> {
 }
 
 /// Rejects a database of another program.
-fn check_owner(connection: &Connection) -> Result<(), Trouble> {
+fn check_owner(connection: &Connection) -> Result<(), VerbError> {
     let owner: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if owner == APPLICATION_ID || (owner == 0 && tables == 0) {
         return Ok(());
     }
-    Err(Trouble::Said(broken(
+    Err(VerbError::Said(broken(
         "the file is a SQLite database of another program: use another file",
         None,
     )))
 }
 
-fn version(connection: &Connection) -> Result<usize, Trouble> {
+fn version(connection: &Connection) -> Result<usize, VerbError> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }

@@ -1,8 +1,8 @@
 //! The queue of verbs for a thread that owns a connection.
 
-use super::error::Trouble;
+use super::error::VerbError;
 use super::transaction::Transaction;
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{StoreError, StoreResult};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(super) enum Urgency {
 pub(super) trait Request: Send {
     /// Runs the verb inside a transaction. It runs again if the transaction is rolled back because
     /// of another verb.
-    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), Trouble>;
+    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), VerbError>;
 
     /// Sends the result, once the transaction is durable or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
@@ -37,19 +37,19 @@ struct Ask<F, T> {
     work: F,
     weight: usize,
     result: Option<T>,
-    reply: oneshot::Sender<Answer<T>>,
+    reply: oneshot::Sender<StoreResult<T>>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl<F, T> Request for Ask<F, T>
 where
-    F: FnMut(&mut Transaction<'_, '_>) -> Result<T, Trouble> + Send,
+    F: FnMut(&mut Transaction<'_, '_>) -> Result<T, VerbError> + Send,
     T: Send,
 {
-    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), Trouble> {
+    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), VerbError> {
         // A bug in one verb must not end the thread that all others depend on.
         let result = catch_unwind(AssertUnwindSafe(|| (self.work)(tx))).unwrap_or_else(|_| {
-            Err(Trouble::Said(StoreError::Broken {
+            Err(VerbError::Said(StoreError::Broken {
                 what: "bug in the store: the call panicked and was rolled back".to_owned(),
                 source: None,
             }))
@@ -100,8 +100,8 @@ impl Queue {
         &self,
         urgency: Urgency,
         weight: usize,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Trouble> + Send + 'static,
-    ) -> Answer<T> {
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, VerbError> + Send + 'static,
+    ) -> StoreResult<T> {
         let place = match urgency {
             Urgency::Life => None,
             Urgency::Work => {
@@ -117,7 +117,7 @@ impl Queue {
             .unwrap_or_else(|_| Err(StoreError::Ambiguous("the database thread has ended".into())))
     }
 
-    fn push(&self, urgency: Urgency, request: Box<dyn Request>) -> Answer<()> {
+    fn push(&self, urgency: Urgency, request: Box<dyn Request>) -> StoreResult<()> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(StoreError::Closed);
@@ -171,11 +171,11 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::{Queue, Transaction, Trouble, Urgency};
+    use super::{Queue, Transaction, Urgency, VerbError};
     use std::pin::{Pin, pin};
     use std::task::{Context, Waker};
 
-    fn nothing(_: &mut Transaction<'_, '_>) -> Result<(), Trouble> {
+    fn nothing(_: &mut Transaction<'_, '_>) -> Result<(), VerbError> {
         Ok(())
     }
 

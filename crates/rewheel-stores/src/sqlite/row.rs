@@ -1,10 +1,10 @@
 //! Reads a job from its row.
 
-use super::error::{Trouble, unreadable};
+use super::error::{VerbError, unreadable};
 use super::transaction::Transaction;
 use rewheel::Category;
 use rewheel_core::{
-    Because, Failure, Fence, HolderId, Job, JobId, Key, Lane, ShardKey, State, Status, Timestamp,
+    DueReason, Failure, Fence, HolderId, Job, JobId, Key, Lane, ShardKey, State, Status, Timestamp,
     Version, Wanted,
 };
 use rusqlite::Row;
@@ -24,7 +24,7 @@ pub(super) fn read_job(
     tx: &mut Transaction<'_, '_>,
     row: &Row<'_>,
     payload: Payload,
-) -> Result<Job, Trouble> {
+) -> Result<Job, VerbError> {
     let lane = tx.lane_of(row.get("lane")?)?;
     let state: State = parse(row, "state")?;
     Ok(Job {
@@ -59,8 +59,8 @@ pub(super) fn read_job(
     })
 }
 
-fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
-    let ended = || Ok::<_, Trouble>(instant(row.get("ended_ms")?));
+fn status(row: &Row<'_>, state: State) -> Result<Status, VerbError> {
+    let ended = || Ok::<_, VerbError>(instant(row.get("ended_ms")?));
     Ok(match state {
         State::Scheduled => Status::Scheduled,
         State::Paused => Status::Paused,
@@ -81,7 +81,7 @@ fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
 }
 
 /// Reads a scheduled job by column position, which is faster.
-pub(super) fn read_found(row: &Row<'_>, lane: &Lane) -> Result<Job, Trouble> {
+pub(super) fn read_found(row: &Row<'_>, lane: &Lane) -> Result<Job, VerbError> {
     let texts = |at| row.get::<_, Option<String>>(at);
     Ok(Job {
         id: JobId::from_bytes(row.get(1)?),
@@ -112,13 +112,13 @@ pub(super) fn failure(
     category: Option<String>,
     code: Option<String>,
     message: Option<String>,
-) -> Result<Option<Failure>, Trouble> {
+) -> Result<Option<Failure>, VerbError> {
     let Some(category) = category else { return Ok(None) };
     let category: Category = category.parse().map_err(|_| unreadable("a category"))?;
     Ok(Some(Failure::new(category, code.as_deref(), message.as_deref().unwrap_or_default())))
 }
 
-pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, Trouble> {
+pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, VerbError> {
     match text.as_deref() {
         None => Ok(None),
         Some("pause") => Ok(Some(Wanted::Pause)),
@@ -127,25 +127,25 @@ pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, Trouble> {
     }
 }
 
-pub(super) fn because(text: &str) -> Result<Because, Trouble> {
-    Because::named(text).ok_or_else(|| unreadable("why a job is due"))
+pub(super) fn because(text: &str) -> Result<DueReason, VerbError> {
+    DueReason::named(text).ok_or_else(|| unreadable("why a job is due"))
 }
 
 /// Parses a text that one of our own types wrote.
-pub(super) fn parse<T: FromStr>(row: &Row<'_>, column: &str) -> Result<T, Trouble> {
+pub(super) fn parse<T: FromStr>(row: &Row<'_>, column: &str) -> Result<T, VerbError> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| unreadable(column))
 }
 
-fn optional<T: FromStr>(row: &Row<'_>, column: &str) -> Result<Option<T>, Trouble> {
+fn optional<T: FromStr>(row: &Row<'_>, column: &str) -> Result<Option<T>, VerbError> {
     parsed(row.get(column)?, column)
 }
 
-fn parsed<T: FromStr>(text: Option<String>, what: &str) -> Result<Option<T>, Trouble> {
+fn parsed<T: FromStr>(text: Option<String>, what: &str) -> Result<Option<T>, VerbError> {
     text.map(|text| text.parse().map_err(|_| unreadable(what))).transpose()
 }
 
-fn number(row: &Row<'_>, column: &str) -> Result<u64, Trouble> {
+fn number(row: &Row<'_>, column: &str) -> Result<u64, VerbError> {
     Ok(unsigned(row.get(column)?))
 }
 
@@ -154,7 +154,7 @@ pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn span(row: &Row<'_>, column: &str) -> Result<Option<Duration>, Trouble> {
+fn span(row: &Row<'_>, column: &str) -> Result<Option<Duration>, VerbError> {
     Ok(row.get::<_, Option<i64>>(column)?.map(duration))
 }
 

@@ -1,6 +1,6 @@
 //! The context of one verb: an open transaction, the time and the lanes.
 
-use super::error::{Trouble, unreadable};
+use super::error::{VerbError, unreadable};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement};
 use std::cell::{RefCell, RefMut};
@@ -33,11 +33,15 @@ impl<'a, 'c> Transaction<'a, 'c> {
     }
 
     /// Returns a statement, compiled once per connection.
-    pub(super) fn sql(&self, sql: &'static str) -> Result<Compiled<'c>, Trouble> {
+    pub(super) fn sql(&self, sql: &'static str) -> Result<Compiled<'c>, VerbError> {
         Ok(self.statements.compiled(sql)?)
     }
 
-    pub(super) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, Trouble> {
+    pub(super) fn execute(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+    ) -> Result<usize, VerbError> {
         Ok(self.sql(sql)?.get().execute(params)?)
     }
 
@@ -47,22 +51,22 @@ impl<'a, 'c> Transaction<'a, 'c> {
         sql: &'static str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, Trouble> {
+    ) -> Result<Option<T>, VerbError> {
         Ok(self.sql(sql)?.get().query_row(params, read).optional()?)
     }
 
     /// Returns the number of a holder that is alive.
-    pub(super) fn alive(&self, holder: HolderId) -> Result<Option<i64>, Trouble> {
+    pub(super) fn alive(&self, holder: HolderId) -> Result<Option<i64>, VerbError> {
         self.find(include_str!("sql/find_holder.sql"), [holder.to_bytes()], |row| row.get(0))
     }
 
     /// Returns the number of a holder, alive or dead.
-    pub(super) fn number(&self, holder: HolderId) -> Result<Option<i64>, Trouble> {
+    pub(super) fn number(&self, holder: HolderId) -> Result<Option<i64>, VerbError> {
         self.find(include_str!("sql/number_holder.sql"), [holder.to_bytes()], |row| row.get(0))
     }
 
     /// Returns the number of a lane, if any job was ever in it.
-    pub(super) fn lane(&mut self, lane: &Lane) -> Result<Option<i64>, Trouble> {
+    pub(super) fn lane(&mut self, lane: &Lane) -> Result<Option<i64>, VerbError> {
         if let Some(number) = self.lanes.numbers.get(lane) {
             return Ok(Some(*number));
         }
@@ -75,7 +79,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
     }
 
     /// Returns the number of a lane, and creates the lane if necessary.
-    pub(super) fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, Trouble> {
+    pub(super) fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, VerbError> {
         if let Some(number) = self.lane(lane)? {
             return Ok(number);
         }
@@ -86,7 +90,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
     }
 
     /// Returns the lane with a number.
-    pub(super) fn lane_of(&mut self, number: i64) -> Result<Lane, Trouble> {
+    pub(super) fn lane_of(&mut self, number: i64) -> Result<Lane, VerbError> {
         if let Some(lane) = self.lanes.names.get(&number) {
             return Ok(lane.clone());
         }
@@ -179,7 +183,7 @@ pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
     tenant.map_or("", Tenant::as_str)
 }
 
-pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, Trouble> {
+pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, VerbError> {
     if text.is_empty() {
         return Ok(None);
     }

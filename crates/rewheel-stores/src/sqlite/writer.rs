@@ -4,7 +4,7 @@ use super::error::{echo, judge, judge_commit};
 use super::files::is_busy;
 use super::queue::{Queue, Request};
 use super::transaction::{Lanes, Statements, Transaction};
-use super::{Files, error::Trouble};
+use super::{Files, error::VerbError};
 use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{ClockOffset, StoreError};
@@ -244,7 +244,7 @@ pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) 
     while let Some(group) = queue.take(1) {
         for mut request in group {
             let now = crate::clock::now(clock);
-            let outcome = statements.run("BEGIN").map_err(Trouble::Sql).and_then(|()| {
+            let outcome = statements.run("BEGIN").map_err(VerbError::Sql).and_then(|()| {
                 let mut tx = Transaction::new(&statements, now, &mut lanes);
                 request.run(&mut tx)
             });

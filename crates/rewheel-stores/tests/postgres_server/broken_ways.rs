@@ -2,7 +2,7 @@
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, soon, url_by};
-use rewheel_core::store::{Burial, Claim, Insert, ReadStore, StoreError, SubmitStore};
+use rewheel_core::store::{Claim, HolderExpiry, Insert, ReadStore, StoreError, SubmitStore};
 use rewheel_testkit::{Schema, lane, millis, seconds};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -40,7 +40,7 @@ async fn a_connection_that_never_answers_is_not_asked_again() {
 /// Without a limit the server would wait for a process that was paused in the middle of a large response, and keep the locks of that
 /// statement: no other node could take over its jobs.
 #[tokio::test]
-async fn a_node_that_takes_no_answer_can_be_buried() {
+async fn a_node_that_takes_no_answer_can_be_expired() {
     let schema = Schema::fresh();
     let proxy = proxy().await;
     let url = url_by(&schema, "127.0.0.1", proxy.port, "statement_timeout=1s");
@@ -75,15 +75,15 @@ async fn a_node_that_takes_no_answer_can_be_buried() {
     node.clock.advance(seconds(60));
     let burial = soon("the burial", async {
         loop {
-            match node.subject.store.bury(by, victim, 0).await {
+            match node.subject.store.expire_holder(by, victim, 0).await {
                 // Until the server has closed its connection.
-                Ok(Burial::Alive) => tokio::task::yield_now().await,
+                Ok(HolderExpiry::Alive) => tokio::task::yield_now().await,
                 Ok(burial) => return burial,
                 Err(error) => assert!(error.is_transient(), "{error:?}"),
             }
         }
     });
-    assert_eq!(burial.await, Burial::Buried);
+    assert_eq!(burial.await, HolderExpiry::Expired);
 }
 
 /// A lane that was numbered in a transaction that did not commit does not exist: its jobs would never be found.
@@ -112,14 +112,14 @@ async fn a_commit_whose_answer_is_lost_may_be_repeated() {
     let proxy = proxy().await;
     let node = Node::open(&url_by(&schema, "127.0.0.1", proxy.port, "pooler=transaction")).await;
     let job = node.submit("a").await;
-    let pause = [rewheel_core::store::Change::new(job, rewheel_core::store::What::Pause)];
+    let pause = [rewheel_core::store::Change::new(job, rewheel_core::store::ChangeVerb::Pause)];
     for answer in [LOST_SERVER, b""] {
         proxy.cut_at("COMMIT", answer);
-        let (actor, keep) = (rewheel_core::Actor::new("test"), rewheel_core::Keep::default());
+        let (actor, keep) = (rewheel_core::Actor::new("test"), rewheel_core::Retain::default());
         let error = node.subject.store.change(&pause, &actor, keep).await.expect_err("cut off");
         assert!(proxy.has_cut());
         assert!(matches!(error, StoreError::Ambiguous(_)), "{error:?}");
     }
     assert_eq!(node.store.books().await.expect("books").missing(), 0);
-    node.apply(job, rewheel_core::store::What::Pause).await;
+    node.apply(job, rewheel_core::store::ChangeVerb::Pause).await;
 }

@@ -1,8 +1,10 @@
 //! Tests broken connections and cancelled calls.
 
 use crate::support::{Node, counted, named, soon, until};
-use rewheel_core::store::{Burial, Change, OperateStore, Prune, ReadStore, Settled, Store, What};
-use rewheel_core::{Actor, HolderId, Keep};
+use rewheel_core::store::{
+    Change, ChangeVerb, HolderExpiry, OperateStore, Prune, ReadStore, Settled, Store,
+};
+use rewheel_core::{Actor, HolderId, Retain};
 use rewheel_testkit::{Schema, seconds};
 use std::future::Future;
 use tokio_postgres::Client;
@@ -10,7 +12,7 @@ use tokio_postgres::Client;
 /// Calls a verb until it succeeds, which must happen before every connection was tried.
 async fn before_long<T, F>(what: &str, tries: usize, verb: impl Fn() -> F) -> T
 where
-    F: Future<Output = rewheel_core::store::Answer<T>>,
+    F: Future<Output = rewheel_core::store::StoreResult<T>>,
 {
     for _ in 0..tries {
         match soon(what, verb()).await {
@@ -43,16 +45,16 @@ async fn a_store_whose_connections_were_ended_goes_on() {
         before_long("books", 5, || store.books()).await;
         let prune = Prune { limit: 10, audit_older_than: seconds(1_000) };
         before_long("prune", 5, || store.prune(&prune)).await;
-        let pause = [Change::new(first, What::Pause)];
-        let resume = [Change::new(first, What::Resume)];
+        let pause = [Change::new(first, ChangeVerb::Pause)];
+        let resume = [Change::new(first, ChangeVerb::Resume)];
         let person = Actor::new("test");
-        before_long("pause", 5, || store.change(&pause, &person, Keep::default())).await;
-        before_long("resume", 5, || store.change(&resume, &person, Keep::default())).await;
+        before_long("pause", 5, || store.change(&pause, &person, Retain::default())).await;
+        before_long("resume", 5, || store.change(&resume, &person, Retain::default())).await;
         let leased = before_long("claim", 5, || node.try_claim(holder, &["a"], 5)).await;
         assert_eq!(leased.len(), 1);
         let leases = [leased[0].lease()];
         let back =
-            before_long("give back", 5, || store.give_back(holder, &leases, Keep::default()));
+            before_long("give back", 5, || store.give_back(holder, &leases, Retain::default()));
         assert!(!matches!(back.await[..], [Settled::Lost]));
     }
     node.balance().await;
@@ -80,10 +82,10 @@ async fn a_verb_that_is_given_up_leaves_no_transaction_behind() {
         let transaction = user.transaction().await.expect("a transaction");
         let lock = format!("SELECT FROM {}.jobs FOR UPDATE", schema.name());
         transaction.batch_execute(&lock).await.expect("a lock");
-        let pause = [Change::new(job, What::Pause)];
+        let pause = [Change::new(job, ChangeVerb::Pause)];
         let actor = Actor::new("test");
         tokio::select! {
-            answer = node.store.change(&pause, &actor, Keep::default()) => panic!("not locked: {answer:?}"),
+            answer = node.store.change(&pause, &actor, Retain::default()) => panic!("not locked: {answer:?}"),
             () = async { while busy(&visitor, &schema).await == 0 { tokio::task::yield_now().await } } => {}
         }
         transaction.rollback().await.expect("rolled back");
@@ -105,7 +107,7 @@ async fn a_verb_that_is_given_up_leaves_no_transaction_behind() {
 /// A transaction that leases jobs to the dead holder finishes first. The node that expires it does not wait for long, because it must
 /// renew its own lease.
 #[tokio::test]
-async fn a_burial_does_not_wait_long_for_who_leases_to_the_dead() {
+async fn a_expiry_does_not_wait_long_for_who_leases_to_the_dead() {
     let schema = Schema::fresh();
     let node = Node::of(&schema).await;
     let (by, other): (HolderId, HolderId) = (node.holder().await, node.holder().await);
@@ -116,12 +118,12 @@ async fn a_burial_does_not_wait_long_for_who_leases_to_the_dead() {
     transaction.batch_execute(&lock).await.expect("a lock");
 
     let store = &node.subject.store;
-    let burial = soon("an answer", store.bury(by, other, 0)).await;
-    assert_eq!(burial.expect("an answer"), Burial::Alive);
+    let burial = soon("an answer", store.expire_holder(by, other, 0)).await;
+    assert_eq!(burial.expect("an answer"), HolderExpiry::Alive);
     let renewed = soon("a renewal", store.renew(by)).await;
     assert_eq!(renewed.expect("it lives").renewals, 1);
     transaction.rollback().await.expect("rolled back");
-    assert_eq!(store.bury(by, other, 0).await.expect("an answer"), Burial::Buried);
+    assert_eq!(store.expire_holder(by, other, 0).await.expect("an answer"), HolderExpiry::Expired);
 }
 
 #[tokio::test]

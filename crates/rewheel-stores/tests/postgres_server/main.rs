@@ -3,7 +3,7 @@
 mod support;
 mod proxy;
 mod migrations;
-mod inside;
+mod caller_transaction;
 mod submit;
 mod insert_sql;
 mod fleet;

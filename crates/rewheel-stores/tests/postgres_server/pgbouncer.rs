@@ -2,10 +2,10 @@
 
 use crate::support::{Node, Stranger, address, server, soon, url_by};
 use rewheel_core::store::{
-    Filter, Insert, Inserted, PageRequest, Prune, ReadStore, Settled, Settlement, Store, Sweep,
-    What,
+    ChangeVerb, Filter, Insert, Inserted, PageRequest, Prune, ReadStore, Settled, Settlement,
+    Store, Sweep,
 };
-use rewheel_core::{Decision, HolderId, Keep, Key, Lease, NewJob};
+use rewheel_core::{Decision, HolderId, Key, Lease, NewJob, Retain};
 use rewheel_testkit::{Schema, lane, seconds};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -129,10 +129,10 @@ async fn life(node: Arc<Node>, task: usize, holder: HolderId) -> usize {
             settled.iter().all(|settled| matches!(settled, Settled::Applied(_))),
             "{settled:?}"
         );
-        store.give_back(holder, give_back, Keep::default()).await.expect("given back");
-        node.change(jobs[1].id, What::Pause).await;
-        node.change(jobs[1].id, What::Resume).await;
-        store.sweep(&Sweep::new(holder, 100, Keep::default())).await.expect("swept");
+        store.give_back(holder, give_back, Retain::default()).await.expect("given back");
+        node.change(jobs[1].id, ChangeVerb::Pause).await;
+        node.change(jobs[1].id, ChangeVerb::Resume).await;
+        store.sweep(&Sweep::new(holder, 100, Retain::default())).await.expect("swept");
         store.list(&Filter::default(), &PageRequest::first(10)).await.expect("a page");
         let prune = Prune { limit: 100, audit_older_than: seconds(1_000) };
         store.prune(&prune).await.expect("pruned");
@@ -142,7 +142,7 @@ async fn life(node: Arc<Node>, task: usize, holder: HolderId) -> usize {
 }
 
 fn settlement(node: &Node, nth: usize, lease: Lease) -> Settlement {
-    let keep = Keep { job: Duration::ZERO, key: seconds(60) };
+    let keep = Retain { job: Duration::ZERO, key: seconds(60) };
     match nth {
         0 => Settlement { keep, ..Settlement::succeed(lease) },
         1 => node.retry(lease, seconds(60), false),

@@ -2,10 +2,10 @@
 
 use crate::support::{Node, counted, named, until};
 use rewheel_core::store::{
-    Claim, Direct, FleetLimit, Insert, Inserted, LimitOf, LimitWait, LimitedClaim, Outcome,
-    ReadStore, Settled, Settlement, Store, What, WorkStore,
+    ChangeVerb, Claim, Direct, FleetLimit, Insert, Inserted, LimitOf, LimitWait, LimitedClaim,
+    Outcome, ReadStore, Settled, Settlement, Store, WorkStore,
 };
-use rewheel_core::{Keep, KindName, Lease, NewJob, State, Tenant, Timestamp, When};
+use rewheel_core::{KindName, Lease, NewJob, Retain, State, Tenant, Timestamp, When};
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -69,7 +69,7 @@ async fn live(node: &Node) {
     let leases = store.held(holder, Duration::ZERO, None, 100).await.expect("leases");
     assert_eq!(leases.len(), 8);
     assert_eq!(store.start(holder, &leases).await.expect("started"), [true; 8]);
-    let drop = Keep { job: Duration::ZERO, key: Duration::ZERO };
+    let drop = Retain { job: Duration::ZERO, key: Duration::ZERO };
     let settlements = [
         node.retry(leases[0], Duration::ZERO, true),
         node.retry(leases[1], Duration::ZERO, false),
@@ -78,7 +78,7 @@ async fn live(node: &Node) {
     ];
     let settled = store.settle(holder, &settlements).await.expect("settled");
     assert!(settled.iter().all(|settled| matches!(settled, Settled::Applied(_))), "{settled:?}");
-    store.give_back(holder, &leases[4..6], Keep::default()).await.expect("given back");
+    store.give_back(holder, &leases[4..6], Retain::default()).await.expect("given back");
     let again = node.claim(holder, &["a"], 100).await;
     assert_eq!(again.len(), 3);
     let succeeded: Vec<Settlement> = again
@@ -98,7 +98,7 @@ async fn live(node: &Node) {
     node.park("a").await;
     node.probe("a", by).await;
     assert_eq!(node.claim(by, &["a"], 5).await.len(), 0);
-    node.apply(letters[0].job, What::Retry).await;
+    node.apply(letters[0].job, ChangeVerb::Retry).await;
     assert_eq!(node.claim(by, &["a"], 5).await.len(), 1);
     let heir = node.heir_of(holder).await;
     assert_eq!(node.sweep(heir).await.len(), 0);

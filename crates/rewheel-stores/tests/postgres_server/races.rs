@@ -2,20 +2,20 @@
 
 use crate::support::{Node, soon};
 use rewheel_core::store::{
-    Change, Edit, Extension, Insert, Inserted, KindStore, OperateStore, Outcome, Refusal, Settled,
-    Settlement, SubmitStore, What, WorkStore,
+    Change, ChangeVerb, Edit, Extension, Insert, Inserted, KindStore, OperateStore, Outcome,
+    Refusal, Settled, Settlement, SubmitStore, WorkStore,
 };
 use rewheel_core::{
-    Actor, Keep, Key, KindEdit, KindEditWhat, KindEdited, KindName, Lane, NewJob, Priority,
+    Actor, Key, KindEdit, KindEditVerb, KindEdited, KindName, Lane, NewJob, Priority, Retain,
 };
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-fn edit(priority: Option<u8>, attempts_max: Option<u32>) -> What {
+fn edit(priority: Option<u8>, attempts_max: Option<u32>) -> ChangeVerb {
     let priority = priority.map(|priority| Priority::new(priority).expect("a priority"));
-    What::Edit(Box::new(Edit { priority, attempts_max, ..Edit::default() }))
+    ChangeVerb::Edit(Box::new(Edit { priority, attempts_max, ..Edit::default() }))
 }
 
 /// A lane that was created in a transaction that was rolled back does not exist.
@@ -33,9 +33,9 @@ async fn a_lane_of_a_change_that_was_undone_is_numbered_again() {
     let changes = [
         Change::new(first, edit(Some(9), None)),
         Change::new(first, edit(None, Some(7))),
-        Change::new(locked, What::Pause),
+        Change::new(locked, ChangeVerb::Pause),
     ];
-    let undone = node.store.change(&changes, &Actor::new("test"), Keep::default()).await;
+    let undone = node.store.change(&changes, &Actor::new("test"), Retain::default()).await;
     assert!(undone.expect_err("one is locked").is_transient());
     transaction.rollback().await.expect("rolled back");
 
@@ -69,7 +69,7 @@ async fn a_duplicate_of_a_job_that_ends_just_now_is_told_how_it_ended() {
                 }
             });
         }
-        let keep = Keep { job: Duration::ZERO, key: seconds(60) };
+        let keep = Retain { job: Duration::ZERO, key: seconds(60) };
         let settled = node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
         assert!(matches!(settled, Settled::Applied(Outcome::LetGo(_))), "{settled:?}");
         soon("the duplicates", again.join_all()).await;
@@ -150,7 +150,7 @@ async fn nodes_that_claim_at_once_share_the_jobs() {
 
 async fn delete(node: &Node, kind: &str) -> KindEdited {
     let name = KindName::parse(kind).expect("a name");
-    let edit = KindEdit { name, what: KindEditWhat::Delete, if_version: None };
+    let edit = KindEdit { name, what: KindEditVerb::Delete, if_version: None };
     node.store.edit_kind(&edit, &Actor::new("test")).await.expect("it answers")
 }
 

@@ -2,9 +2,9 @@
 
 use crate::support::{Node, counted};
 use rewheel_core::store::{
-    Change, Claim, Edit, Insert, Inserted, OperateStore, Settled, Settlement, What,
+    Change, ChangeVerb, Claim, Edit, Insert, Inserted, OperateStore, Settled, Settlement,
 };
-use rewheel_core::{Actor, Keep, Key, KindName, Lane, NewJob, Priority};
+use rewheel_core::{Actor, Key, KindName, Lane, NewJob, Priority, Retain};
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
@@ -144,9 +144,9 @@ async fn an_edit_moves_a_job_to_its_own_lane_after_lanes_were_renumbered() {
     swap_lanes(&visitor, &schema).await;
     let other = Node::of(&schema).await;
     let job = other.submit("a").await;
-    let edit = What::Edit(Box::new(Edit { attempts_max: Some(7), ..Edit::default() }));
+    let edit = ChangeVerb::Edit(Box::new(Edit { attempts_max: Some(7), ..Edit::default() }));
     let (changes, by) = ([Change::new(job, edit)], Actor::new("test"));
-    node.store.change(&changes, &by, Keep::default()).await.expect("a change");
+    node.store.change(&changes, &by, Retain::default()).await.expect("a change");
     assert_eq!(other.get(job).await.lane, lane("a"));
     assert_eq!(node.get(job).await.lane, lane("a"));
 }

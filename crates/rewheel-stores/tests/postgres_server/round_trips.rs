@@ -2,8 +2,8 @@
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, url_by};
-use rewheel_core::store::{Change, Changed, Settlement, What};
-use rewheel_core::{Actor, JobId, Keep, KindName, NewKind, State};
+use rewheel_core::store::{Change, ChangeVerb, Changed, Settlement};
+use rewheel_core::{Actor, JobId, KindName, NewKind, Retain, State};
 use rewheel_testkit::Schema;
 
 /// Number of jobs in a batch of a bulk operation.
@@ -34,17 +34,17 @@ async fn a_batch_of_changes_takes_a_few_round_trips() {
     let jobs = dead_letters(&node).await;
     let by = Actor::new("suite");
     let steps = [
-        (What::Redrive { deadline: None }, State::Scheduled),
-        (What::Pause, State::Paused),
-        (What::Resume, State::Scheduled),
-        (What::Retry, State::Scheduled),
-        (What::Cancel, State::Cancelled),
+        (ChangeVerb::Redrive { deadline: None }, State::Scheduled),
+        (ChangeVerb::Pause, State::Paused),
+        (ChangeVerb::Resume, State::Scheduled),
+        (ChangeVerb::Retry, State::Scheduled),
+        (ChangeVerb::Cancel, State::Cancelled),
     ];
     for (what, state) in steps {
         let changes: Vec<Change> = jobs.iter().map(|job| Change::new(*job, what.clone())).collect();
         let before = proxy.asked();
         let answers =
-            node.subject.store.change(&changes, &by, Keep::default()).await.expect("done");
+            node.subject.store.change(&changes, &by, Retain::default()).await.expect("done");
         let asked = proxy.asked() - before;
         let is_done =
             |answer: &Changed| matches!(answer, Changed::Applied { state: to, .. } if *to == state);

@@ -3,7 +3,7 @@
 use crate::support::{Database, Node, counted};
 use rewheel_core::store::SubmitStore;
 use rewheel_core::store::{Insert, Inserted};
-use rewheel_core::{Because, Key, Lane, NewJob, Priority, ShardKey, State, Tenant, Timestamp};
+use rewheel_core::{DueReason, Key, Lane, NewJob, Priority, ShardKey, State, Tenant, Timestamp};
 use rewheel_testkit::{Schema, lane, millis};
 use tokio_postgres::Client;
 
@@ -55,7 +55,7 @@ async fn a_job_is_claimed_as_if_rust_had_submitted_it() {
     assert_eq!(job.traceparent.as_deref(), Some("00-abc-def-01"));
     assert_eq!(
         (job.because, job.attempt, job.fence.get(), job.version.get()),
-        (Because::Submitted, 0, 1, 2)
+        (DueReason::Submitted, 0, 1, 2)
     );
     node.succeed(holder, claimed[0].lease()).await;
     node.balance().await;

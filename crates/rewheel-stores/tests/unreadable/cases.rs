@@ -2,9 +2,9 @@
 //!
 //! `sql` runs a statement by hand, with `s.` before each table.
 
-use rewheel_core::store::{Filter, PageRequest, Settled, What};
+use rewheel_core::store::{ChangeVerb, Filter, PageRequest, Settled};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindEdit, KindEditWhat, KindEdited, KindName, State, Tenant, When,
+    Actor, HolderId, JobId, KindEdit, KindEditVerb, KindEdited, KindName, State, Tenant, When,
 };
 use rewheel_testkit::{Subject, seconds};
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn is_risk(subject: &Subject) -> bool {
 async fn resume(subject: &Subject, job: JobId, holder: HolderId) {
     assert!(is_risk(subject).await);
     assert_eq!(subject.get(job).await.state(), State::Paused);
-    subject.apply(job, What::Resume).await;
+    subject.apply(job, ChangeVerb::Resume).await;
     assert!(!is_risk(subject).await);
     assert_eq!(subject.claim_only(holder, "a").await.job.id, job);
     subject.balance().await;
@@ -67,7 +67,7 @@ pub(crate) async fn a_claim_passes_over_it(subject: &Subject, sql: impl AsyncFn(
         subject.succeed(holder, leased.lease()).await;
     }
     let name = KindName::parse("a").expect("a name");
-    let delete = KindEdit { name, what: KindEditWhat::Delete, if_version: None };
+    let delete = KindEdit { name, what: KindEditVerb::Delete, if_version: None };
     let deleted = subject.store.edit_kind(&delete, &Actor::new("test")).await.expect("an answer");
     assert!(matches!(deleted, KindEdited::HasJobs(_)), "{deleted:?}");
     sql("UPDATE s.jobs SET backoff = NULL WHERE attempts_max = 77").await;

@@ -1,7 +1,7 @@
 //! Tests dead letters that are waiting to be announced.
 
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{DeadLetter, Edit, What};
+use rewheel_core::store::{ChangeVerb, DeadLetter, Edit};
 use rewheel_core::{Failure, JobId, NewJob, Status, When};
 
 async fn unannounced(subject: &Subject) -> Vec<DeadLetter> {
@@ -20,7 +20,7 @@ async fn announce(subject: &Subject, letter: &DeadLetter) {
 
 /// Makes a redriven job a dead letter again.
 async fn die_again(subject: &Subject, job: JobId) {
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     let holder = subject.holder().await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     subject.settle(holder, &subject.dead(lease)).await;
@@ -49,7 +49,7 @@ pub async fn announcing_again_changes_nothing(subject: &Subject) {
     subject.store.announce(&[stranger, letter.clone()]).await.unwrap();
     announce(subject, &letter).await;
     assert_eq!(unannounced(subject).await, []);
-    subject.apply(job, What::Cancel).await;
+    subject.apply(job, ChangeVerb::Cancel).await;
     announce(subject, &letter).await;
 }
 
@@ -101,10 +101,10 @@ pub async fn tells_the_oldest_death_first(subject: &Subject) {
 /// A dead letter that was redriven or cancelled is not listed any more.
 pub async fn does_not_tell_what_is_no_longer_dead(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     assert_eq!(unannounced(subject).await, []);
     let job = subject.dead_letter("refund").await;
-    subject.apply(job, What::Cancel).await;
+    subject.apply(job, ChangeVerb::Cancel).await;
     assert_eq!(unannounced(subject).await, []);
 }
 
@@ -135,6 +135,6 @@ pub async fn an_edit_is_no_second_death(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     announce(subject, &only(subject).await).await;
     let edit = Edit { attempts_max: Some(9), ..Edit::default() };
-    subject.apply(job, What::Edit(Box::new(edit))).await;
+    subject.apply(job, ChangeVerb::Edit(Box::new(edit))).await;
     assert_eq!(unannounced(subject).await, []);
 }

@@ -4,12 +4,13 @@ use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, seconds};
 use rewheel::Category;
-use rewheel_core::store::{Leased, Settled, Settlement, Sweep, What};
+use rewheel_core::store::{ChangeVerb, Leased, Settled, Settlement, Sweep};
 use rewheel_core::{
-    AuditEntry, Because, Decision, Facts, Failure, JobId, Keep, Lease, Limits, State, When,
+    AuditEntry, AuditFields, Decision, DueReason, Failure, JobId, Lease, Limits, Retain, State,
+    When,
 };
 
-fn said(facts: &Facts) -> String {
+fn said(facts: &AuditFields) -> String {
     let pairs: Vec<String> =
         facts.iter().map(|(name, value)| format!("{name}={}", value.unwrap_or("none"))).collect();
     pairs.join(" ")
@@ -145,7 +146,7 @@ pub async fn notes_nothing_of_what_goes_well(subject: &Subject) {
     subject
         .settle(
             holder,
-            &decided(lease, Decision::Snooze { after: seconds(0), because: Because::Snooze }),
+            &decided(lease, Decision::Snooze { after: seconds(0), because: DueReason::Snooze }),
         )
         .await;
     let lease = subject.claim_only(holder, "charge").await.lease();
@@ -169,7 +170,7 @@ pub async fn notes_that_a_wish_was_obeyed(subject: &Subject) {
     let by = subject.holder().await;
     for way in ["settle", "give back", "sweep"] {
         let (holder, lease) = subject.leased("charge").await;
-        subject.change(lease.job, What::Cancel).await;
+        subject.change(lease.job, ChangeVerb::Cancel).await;
         match way {
             "settle" => {
                 subject.settle(holder, &subject.retry(lease, seconds(9), false)).await;
@@ -256,7 +257,7 @@ pub async fn notes_an_end_of_what_is_not_kept(subject: &Subject) {
     let fail = Decision::Fail { failure: subject.timeout() };
     subject.settle(holder, &Settlement { keep: KEEP_NOTHING, ..decided(lease, fail) }).await;
     let (other, wanted) = subject.leased("charge").await;
-    subject.change(wanted.job, What::Cancel).await;
+    subject.change(wanted.job, ChangeVerb::Cancel).await;
     subject.store.leave(other).await.unwrap();
     subject.store.sweep(&Sweep::new(holder, 10, KEEP_NOTHING)).await.unwrap();
 
@@ -279,7 +280,7 @@ pub async fn takes_from_those_whom_nobody_knows(subject: &Subject) {
     subject.clock.advance(Limits::DEAD_HOLDERS_KEPT + seconds(1));
     assert_eq!(subject.prune_all().await.holders, 1);
     let by = subject.holder().await;
-    subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await.unwrap();
+    subject.store.sweep(&Sweep::new(by, 10, Retain::default())).await.unwrap();
     let entry = only(subject, lease.job).await;
     assert_eq!(entry.what, "takeover");
     // A store that numbers its holders has forgotten which one it was.

@@ -4,11 +4,11 @@ use crate::people::{AGES, KEEP_NOTHING};
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
 use rewheel_core::store::{
-    Books, Change, Insert, Inserted, Outcome, Prune, Pruned, Settled, Settlement, What,
+    Books, Change, ChangeVerb, Insert, Inserted, Outcome, Prune, Pruned, Settled, Settlement,
 };
-use rewheel_core::{Actor, Decision, JobId, Keep, Key, Limits, NewJob, State, When};
+use rewheel_core::{Actor, Decision, JobId, Key, Limits, NewJob, Retain, State, When};
 
-const KEEP: Keep = Keep { job: seconds(60), key: seconds(60) };
+const KEEP: Retain = Retain { job: seconds(60), key: seconds(60) };
 
 async fn assert_books(subject: &Subject, live: u64, dead: u64, finished: u64, pruned: u64) {
     let submitted = live + dead + finished + pruned;
@@ -17,7 +17,7 @@ async fn assert_books(subject: &Subject, live: u64, dead: u64, finished: u64, pr
 }
 
 /// Ends a job as a success, with this retention.
-async fn ended(subject: &Subject, new: &NewJob, keep: Keep) -> JobId {
+async fn ended(subject: &Subject, new: &NewJob, keep: Retain) -> JobId {
     let (holder, lease) = subject.lease_new(new).await;
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     new.id
@@ -63,15 +63,15 @@ pub async fn balance_after_every_verb(subject: &Subject) {
         subject.settle(silent, &retry).await;
     }
     subject.give_back(silent, leases[5]).await;
-    subject.change(leases[6].job, What::Cancel).await;
+    subject.change(leases[6].job, ChangeVerb::Cancel).await;
     assert_books(subject, 5, 1, 2, 0).await;
 
     subject.take_over(by, silent).await;
     assert_books(subject, 4, 1, 3, 0).await;
-    subject.apply(leases[1].job, What::Redrive { deadline: None }).await;
+    subject.apply(leases[1].job, ChangeVerb::Redrive { deadline: None }).await;
     assert_books(subject, 5, 0, 3, 0).await;
-    subject.apply(leases[7].job, What::Pause).await;
-    subject.apply(leases[7].job, What::Cancel).await;
+    subject.apply(leases[7].job, ChangeVerb::Pause).await;
+    subject.apply(leases[7].job, ChangeVerb::Cancel).await;
     assert_books(subject, 4, 0, 4, 0).await;
     subject.clock.advance(Limits::KEEP_DEFAULT + seconds(1));
     subject.prune_all().await;
@@ -121,7 +121,7 @@ pub async fn count_what_was_not_kept_as_pruned(subject: &Subject) {
 /// A job that is cancelled while leased, without retention, counts as pruned once it is given back.
 pub async fn count_what_was_given_back_cancelled_as_pruned(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     subject.store.give_back(holder, &[lease], KEEP_NOTHING).await.unwrap();
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
     assert_books(subject, 0, 0, 0, 1).await;
@@ -181,7 +181,7 @@ pub async fn prune_keeps_dead_letters_and_the_living(subject: &Subject) {
 pub async fn prune_deletes_keys_in_their_own_time(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
-    ended(subject, &new, Keep { key: seconds(600), ..KEEP }).await;
+    ended(subject, &new, Retain { key: seconds(600), ..KEEP }).await;
     subject.clock.advance(seconds(300));
     let pruned = subject.prune_all().await;
     assert_eq!((pruned.finished, pruned.keys), (1, 0));
@@ -197,7 +197,7 @@ pub async fn prune_deletes_keys_in_their_own_time(subject: &Subject) {
 pub async fn prune_deletes_keys_of_jobs_that_are_gone(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
-    ended(subject, &new, Keep { job: seconds(0), key: seconds(60) }).await;
+    ended(subject, &new, Retain { job: seconds(0), key: seconds(60) }).await;
     let duplicate = Inserted::Duplicate { job: new.id, state: State::Succeeded };
     assert_eq!(submit_again(subject, &new).await, duplicate);
     subject.clock.advance(seconds(61));
@@ -211,7 +211,7 @@ pub async fn prune_keeps_the_key_of_a_redriven_job(subject: &Subject) {
     let new = keyed(subject, "order-17");
     let (holder, lease) = subject.lease_new(&new).await;
     subject.settle(holder, &Settlement { keep: KEEP, ..subject.dead(lease) }).await;
-    subject.apply(new.id, What::Redrive { deadline: None }).await;
+    subject.apply(new.id, ChangeVerb::Redrive { deadline: None }).await;
     subject.clock.advance(seconds(3_600));
     subject.prune_all().await;
     let scheduled = Inserted::Duplicate { job: new.id, state: State::Scheduled };
@@ -226,9 +226,9 @@ pub async fn prune_keeps_the_key_of_a_redriven_job(subject: &Subject) {
 /// Audit entries are deleted when they are older than the caller wants them.
 pub async fn prune_deletes_old_audit_entries(subject: &Subject) {
     let job = subject.submit("charge").await;
-    subject.apply(job, What::Pause).await;
+    subject.apply(job, ChangeVerb::Pause).await;
     subject.clock.advance(seconds(60));
-    subject.apply(job, What::Resume).await;
+    subject.apply(job, ChangeVerb::Resume).await;
     let prune = Prune { limit: 1_000, audit_older_than: seconds(30) };
     let pruned = subject.store.prune(&prune).await.unwrap();
     assert_eq!(pruned.audit, 2, "the kind and the pause");
@@ -272,7 +272,7 @@ pub async fn prune_adds_up_the_ledger(subject: &Subject) {
     for _ in 0..150 {
         subject.insert(&subject.jobs("charge", 2)).await;
     }
-    let drop = [Change::new(subject.submit("charge").await, What::Cancel)];
+    let drop = [Change::new(subject.submit("charge").await, ChangeVerb::Cancel)];
     subject.store.change(&drop, &Actor::new("suite"), KEEP_NOTHING).await.unwrap();
     assert_books(subject, 300, 0, 0, 1).await;
 

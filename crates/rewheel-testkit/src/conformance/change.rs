@@ -13,31 +13,33 @@ pub use self::reserved::*;
 use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Change, Changed, Edit, Insert, Inserted, What};
+use rewheel_core::store::{Change, ChangeVerb, Changed, Edit, Insert, Inserted};
 use rewheel_core::{
-    Actor, Because, JobId, Keep, Key, NewJob, State, Status, Version, Wanted, When,
+    Actor, DueReason, JobId, Key, NewJob, Retain, State, Status, Version, Wanted, When,
 };
 use std::time::Duration;
 
-fn every_what() -> Vec<What> {
+fn every_what() -> Vec<ChangeVerb> {
     let edit = Edit { attempts_max: Some(9), ..Edit::default() };
     vec![
-        What::Pause,
-        What::Resume,
-        What::Cancel,
-        What::Retry,
-        What::Redrive { deadline: None },
-        What::Edit(Box::new(edit)),
+        ChangeVerb::Pause,
+        ChangeVerb::Resume,
+        ChangeVerb::Cancel,
+        ChangeVerb::Retry,
+        ChangeVerb::Redrive { deadline: None },
+        ChangeVerb::Edit(Box::new(edit)),
     ]
 }
 
 /// The expected result, in addition to the table of transitions.
-fn expected(what: &What, state: State, version: Version) -> Changed {
+fn expected(what: &ChangeVerb, state: State, version: Version) -> Changed {
     match (what, state) {
-        (What::Pause | What::Cancel, State::Leased) => Changed::Wanted { version: version.next() },
-        (What::Resume, State::Scheduled | State::Leased)
-        | (What::Pause, State::Paused)
-        | (What::Cancel, State::Cancelled) => Changed::Unchanged { state, version },
+        (ChangeVerb::Pause | ChangeVerb::Cancel, State::Leased) => {
+            Changed::Wanted { version: version.next() }
+        }
+        (ChangeVerb::Resume, State::Scheduled | State::Leased)
+        | (ChangeVerb::Pause, State::Paused)
+        | (ChangeVerb::Cancel, State::Cancelled) => Changed::Unchanged { state, version },
         _ => what.leads_to(state).map_or(Changed::WrongState(state), |state| Changed::Applied {
             state,
             version: version.next(),
@@ -77,12 +79,12 @@ pub async fn answers_for_each_in_order(subject: &Subject) {
     subject.insert(&jobs).await;
     let cancelled = subject.job_in("refund", State::Cancelled).await;
     let changes = [
-        Change::new(subject.id(), What::Pause),
-        Change::new(jobs[1].id, What::Pause),
-        Change::new(cancelled, What::Pause),
-        Change::new(jobs[0].id, What::Cancel),
+        Change::new(subject.id(), ChangeVerb::Pause),
+        Change::new(jobs[1].id, ChangeVerb::Pause),
+        Change::new(cancelled, ChangeVerb::Pause),
+        Change::new(jobs[0].id, ChangeVerb::Cancel),
     ];
-    let answers = subject.store.change(&changes, &Actor::new("suite"), Keep::default()).await;
+    let answers = subject.store.change(&changes, &Actor::new("suite"), Retain::default()).await;
     let version = Version::new(2);
     assert_eq!(
         answers.unwrap(),
@@ -101,9 +103,9 @@ pub async fn answers_for_each_in_order(subject: &Subject) {
 pub async fn doing_it_again_changes_nothing(subject: &Subject) {
     let job = subject.submit("charge").await;
     for (what, state) in [
-        (What::Pause, State::Paused),
-        (What::Resume, State::Scheduled),
-        (What::Cancel, State::Cancelled),
+        (ChangeVerb::Pause, State::Paused),
+        (ChangeVerb::Resume, State::Scheduled),
+        (ChangeVerb::Cancel, State::Cancelled),
     ] {
         let version = subject.apply(job, what.clone()).await;
         let log = subject.store.audit(Some(job), None, 100).await.unwrap();
@@ -129,15 +131,15 @@ pub async fn a_leased_job_is_wanted_to_change(subject: &Subject) {
     let before = subject.get(lease.job).await;
 
     let paused = Changed::Wanted { version: before.version.next() };
-    assert_eq!(subject.change(lease.job, What::Pause).await, paused);
+    assert_eq!(subject.change(lease.job, ChangeVerb::Pause).await, paused);
     assert_eq!(wanted(subject, lease.job).await, Some(Wanted::Pause));
     let version = before.version.next();
     let again = Changed::Unchanged { state: State::Leased, version };
-    assert_eq!(subject.change(lease.job, What::Pause).await, again);
+    assert_eq!(subject.change(lease.job, ChangeVerb::Pause).await, again);
 
     let version = version.next();
-    assert_eq!(subject.change(lease.job, What::Cancel).await, Changed::Wanted { version });
-    for what in [What::Cancel, What::Pause] {
+    assert_eq!(subject.change(lease.job, ChangeVerb::Cancel).await, Changed::Wanted { version });
+    for what in [ChangeVerb::Cancel, ChangeVerb::Pause] {
         let again = Changed::Unchanged { state: State::Leased, version };
         assert_eq!(subject.change(lease.job, what).await, again);
         assert_eq!(wanted(subject, lease.job).await, Some(Wanted::Cancel));
@@ -148,14 +150,14 @@ pub async fn a_leased_job_is_wanted_to_change(subject: &Subject) {
 /// Resuming a leased job withdraws a wanted pause, but not a wanted cancel.
 pub async fn resuming_takes_back_a_wanted_pause(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Pause).await;
-    let resumed = subject.change(lease.job, What::Resume).await;
+    subject.change(lease.job, ChangeVerb::Pause).await;
+    let resumed = subject.change(lease.job, ChangeVerb::Resume).await;
     assert!(matches!(resumed, Changed::Applied { state: State::Leased, .. }), "{resumed:?}");
     assert_eq!(wanted(subject, lease.job).await, None);
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted, []);
 
-    subject.change(lease.job, What::Cancel).await;
-    let resumed = subject.change(lease.job, What::Resume).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
+    let resumed = subject.change(lease.job, ChangeVerb::Resume).await;
     assert!(matches!(resumed, Changed::Unchanged { state: State::Leased, .. }), "{resumed:?}");
     assert_eq!(wanted(subject, lease.job).await, Some(Wanted::Cancel));
 }
@@ -164,12 +166,12 @@ pub async fn resuming_takes_back_a_wanted_pause(subject: &Subject) {
 pub async fn a_change_may_name_a_version(subject: &Subject) {
     let job = subject.submit("charge").await;
     let seen = subject.get(job).await.version;
-    let paused = subject.change_if(job, What::Pause, seen).await;
+    let paused = subject.change_if(job, ChangeVerb::Pause, seen).await;
     assert_eq!(paused, Changed::Applied { state: State::Paused, version: seen.next() });
 
     // A caller with an old version gets this result even for a change without effect or one that is
     // not allowed.
-    for what in [What::Cancel, What::Pause, What::Redrive { deadline: None }] {
+    for what in [ChangeVerb::Cancel, ChangeVerb::Pause, ChangeVerb::Redrive { deadline: None }] {
         let behind = subject.change_if(job, what, seen).await;
         assert_eq!(behind, Changed::VersionChanged(seen.next()));
     }
@@ -180,9 +182,11 @@ pub async fn a_change_may_name_a_version(subject: &Subject) {
 pub async fn of_two_who_saw_the_same_version_one_wins(subject: &Subject) {
     let job = subject.submit("charge").await;
     let seen = subject.get(job).await.version;
-    let (pause, cancel) =
-        both(subject.change_if(job, What::Pause, seen), subject.change_if(job, What::Cancel, seen))
-            .await;
+    let (pause, cancel) = both(
+        subject.change_if(job, ChangeVerb::Pause, seen),
+        subject.change_if(job, ChangeVerb::Cancel, seen),
+    )
+    .await;
     let state = subject.get(job).await.state();
     let applied = Changed::Applied { state, version: seen.next() };
     let answers = [pause, cancel];
@@ -196,9 +200,9 @@ pub async fn retrying_runs_it_now(subject: &Subject) {
     subject.settle(holder, &subject.retry(lease, seconds(3_600), false)).await;
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
 
-    subject.apply(lease.job, What::Retry).await;
+    subject.apply(lease.job, ChangeVerb::Retry).await;
     let leased = subject.claim_only(holder, "charge").await;
-    assert_eq!((leased.job.because, leased.job.attempt), (Because::Person, 1));
+    assert_eq!((leased.job.because, leased.job.attempt), (DueReason::Person, 1));
     assert_eq!(leased.due_in, Duration::ZERO);
 }
 
@@ -209,9 +213,9 @@ pub async fn retrying_a_paused_job_resumes_it(subject: &Subject) {
     let mut new = subject.job("charge");
     new.due = When::In(seconds(3_600));
     subject.insert(std::slice::from_ref(&new)).await;
-    subject.apply(new.id, What::Pause).await;
+    subject.apply(new.id, ChangeVerb::Pause).await;
 
-    subject.apply(new.id, What::Retry).await;
+    subject.apply(new.id, ChangeVerb::Retry).await;
     assert_eq!(subject.claim_only(holder, "charge").await.job.id, new.id);
 }
 
@@ -220,12 +224,12 @@ pub async fn resuming_keeps_the_due(subject: &Subject) {
     let holder = subject.holder().await;
     let job = subject.submit("charge").await;
     let before = subject.get(job).await;
-    subject.apply(job, What::Pause).await;
+    subject.apply(job, ChangeVerb::Pause).await;
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
     assert_eq!(subject.lanes(&["charge"]).await, []);
     subject.clock.advance(seconds(60));
 
-    subject.apply(job, What::Resume).await;
+    subject.apply(job, ChangeVerb::Resume).await;
     let after = subject.get(job).await;
     assert_eq!((after.due, after.because), (before.due, before.because));
     assert_eq!(subject.lanes(&["charge"]).await[0].lane, lane("charge"));
@@ -239,7 +243,7 @@ pub async fn cancelling_ends_a_job(subject: &Subject) {
     let mut new = subject.job("charge");
     new.key = Some(Key::parse("order-17").unwrap());
     subject.insert(std::slice::from_ref(&new)).await;
-    subject.apply(new.id, What::Cancel).await;
+    subject.apply(new.id, ChangeVerb::Cancel).await;
 
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
     assert!(matches!(subject.get(new.id).await.status, Status::Cancelled(_)));
@@ -253,7 +257,7 @@ pub async fn cancelling_ends_a_job(subject: &Subject) {
 /// A cancelled dead letter has ended.
 pub async fn cancelling_a_dead_letter_ends_it(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
-    subject.apply(job, What::Cancel).await;
+    subject.apply(job, ChangeVerb::Cancel).await;
 
     let books = subject.store.books().await.unwrap();
     assert_eq!((books.dead, books.finished, books.missing()), (0, 1, 0));
@@ -264,7 +268,7 @@ pub async fn cancelling_a_dead_letter_ends_it(subject: &Subject) {
 /// A job that is cancelled without retention is deleted at once, and accounted for.
 pub async fn cancelling_keeps_nothing_where_nothing_is_kept(subject: &Subject) {
     let job = subject.submit("charge").await;
-    let cancel = [Change::new(job, What::Cancel)];
+    let cancel = [Change::new(job, ChangeVerb::Cancel)];
     subject.store.change(&cancel, &Actor::new("suite"), KEEP_NOTHING).await.unwrap();
 
     assert_eq!(subject.store.get(job).await.unwrap(), None);

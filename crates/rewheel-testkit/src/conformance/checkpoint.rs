@@ -2,7 +2,7 @@
 
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel_core::store::{Insert, Inserted, Outcome, Settled, StoreError};
-use rewheel_core::{Fence, HolderId, Keep, Key, Lease, NewJob, State, Timestamp};
+use rewheel_core::{Fence, HolderId, Key, Lease, NewJob, Retain, State, Timestamp};
 use std::sync::Arc;
 
 async fn checkpoint(subject: &Subject, holder: HolderId, lease: Lease, payload: &[u8]) -> bool {
@@ -47,7 +47,7 @@ pub async fn is_refused_when_the_job_is_let_go(subject: &Subject) {
     assert!(!checkpoint(subject, holder, lease, b"late").await, "it was kept under the next fence");
     let kept = Lease { fence: lease.fence.next(), ..lease };
     assert!(checkpoint(subject, holder, kept, b"in time").await);
-    subject.store.give_back(holder, &[kept], Keep::default()).await.unwrap();
+    subject.store.give_back(holder, &[kept], Retain::default()).await.unwrap();
     assert!(!checkpoint(subject, holder, kept, b"late").await, "it was given back");
     assert_eq!(payload(subject, lease).await, b"in time");
     let (holder, lease) = subject.leased("charge").await;

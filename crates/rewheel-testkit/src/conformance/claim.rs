@@ -6,10 +6,10 @@ mod kinds;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::threads::at_once;
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Claim, Leased, StoreError, Visit, What};
+use rewheel_core::store::{ChangeVerb, Claim, Leased, StoreError, Visit};
 use rewheel_core::{
-    Because, Fence, HolderId, Job, JobId, Keep, NewJob, Priority, State, Status, Tenant, Timestamp,
-    Version, When,
+    DueReason, Fence, HolderId, Job, JobId, NewJob, Priority, Retain, State, Status, Tenant,
+    Timestamp, Version, When,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ pub async fn grows_the_fence(subject: &Subject) {
         last = leased.job.fence;
         if round % 2 == 0 {
             let back = [leased.lease()];
-            subject.store.give_back(holder, &back, Keep::default()).await.unwrap();
+            subject.store.give_back(holder, &back, Retain::default()).await.unwrap();
         } else {
             holder = subject.heir_of(holder).await;
         }
@@ -194,11 +194,11 @@ pub async fn brings_the_whole_job_along(subject: &Subject) {
     assert_eq!(first.job.payload, Some(new.payload));
     assert_eq!((first.job.attempts_max, first.job.attempt_timeout), (Some(3), Some(seconds(7))));
     assert_eq!((first.job.backoff, &first.job.traceparent), (new.backoff, &new.traceparent));
-    assert_eq!((first.job.because, first.job.failure.as_ref()), (Because::Submitted, None));
+    assert_eq!((first.job.because, first.job.failure.as_ref()), (DueReason::Submitted, None));
 
     subject.settle(holder, &subject.retry(first.lease(), Duration::ZERO, false)).await;
     let second = subject.claim(holder, &["charge"], 1).await.remove(0);
-    assert_eq!((second.job.attempt, second.job.because), (1, Because::Backoff));
+    assert_eq!((second.job.attempt, second.job.because), (1, DueReason::Backoff));
     assert_eq!(second.job.failure, Some(subject.timeout()));
     assert_eq!(second.job, subject.get(id).await);
 }
@@ -207,12 +207,12 @@ pub async fn brings_the_whole_job_along(subject: &Subject) {
 pub async fn fails_for_the_dead(subject: &Subject) {
     let job = subject.submit("charge").await;
     let by = subject.holder().await;
-    let (left, buried) = (subject.holder().await, subject.holder().await);
+    let (left, expired) = (subject.holder().await, subject.holder().await);
     subject.store.leave(left).await.unwrap();
-    subject.bury(by, buried).await;
+    subject.expire_holder(by, expired).await;
     let stranger = HolderId::new(Timestamp::from_millis(0), &subject.random);
 
-    for holder in [left, buried, stranger] {
+    for holder in [left, expired, stranger] {
         let answer = subject.try_claim(holder, &["charge"], 10).await;
         assert!(matches!(answer, Err(StoreError::HolderDead(id)) if id == holder), "{answer:?}");
     }
@@ -220,7 +220,7 @@ pub async fn fails_for_the_dead(subject: &Subject) {
 }
 
 /// An expired lease alone has no effect: until another holder expires it, a holder may claim.
-pub async fn works_for_the_silent_that_nobody_buried(subject: &Subject) {
+pub async fn works_for_the_silent_that_nobody_expired(subject: &Subject) {
     let job = subject.submit("charge").await;
     let holder = subject.holder().await;
     subject.clock.advance(crate::subject::LEASE_TTL * 10);
@@ -303,7 +303,7 @@ pub async fn takes_from_the_lane_it_visits(subject: &Subject) {
 /// A paused, dead or finished job cannot be claimed.
 pub async fn skips_jobs_that_are_not_scheduled(subject: &Subject) {
     let paused = subject.submit("charge").await;
-    subject.change(paused, What::Pause).await;
+    subject.change(paused, ChangeVerb::Pause).await;
     subject.dead_letter("charge").await;
     let (holder, lease) = subject.leased("charge").await;
     subject.succeed(holder, lease).await;

@@ -6,7 +6,8 @@ mod racing;
 
 use crate::{Subject, lane};
 use rewheel_core::store::{
-    Answer, FleetLimit, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed, StoreError, Visit,
+    FleetLimit, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed, StoreError, StoreResult,
+    Visit,
 };
 use rewheel_core::{HolderId, JobId, KindName, Lane, NewJob, Shard, Tenant, When};
 use std::time::Duration;
@@ -57,7 +58,7 @@ async fn try_claim(
     holder: HolderId,
     lanes: &[Lane],
     limits: &[FleetLimit],
-) -> Answer<LimitedClaimed> {
+) -> StoreResult<LimitedClaimed> {
     let visits: Vec<Visit> = lanes.iter().map(|lane| subject.visit(lane.clone(), 10)).collect();
     subject.store.claim_limited(&LimitedClaim { holder, visits: &visits, limit: 100, limits }).await
 }

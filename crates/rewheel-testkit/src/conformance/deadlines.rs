@@ -2,7 +2,7 @@
 
 use crate::{Subject, lane, seconds};
 use rewheel::Category;
-use rewheel_core::store::{Outcome, Settled, What};
+use rewheel_core::store::{ChangeVerb, Outcome, Settled};
 use rewheel_core::{
     Cause, Failure, JobEvent, JobId, KindChange, NewJob, State, Status, Timestamp, When,
 };
@@ -53,7 +53,7 @@ pub async fn ends_a_scheduled_job(subject: &Subject) {
 /// A paused job also ends at its deadline.
 pub async fn ends_a_paused_job(subject: &Subject) {
     let job = submit(subject, "charge").await;
-    subject.apply(job, What::Pause).await;
+    subject.apply(job, ChangeVerb::Pause).await;
     subject.clock.advance(seconds(DEADLINE + 1));
 
     assert_eq!(sweep(subject).await[0].from, State::Paused);
@@ -169,7 +169,7 @@ pub async fn a_new_deadline_counts_afresh(subject: &Subject) {
     sweep(subject).await;
     let first = assert_ended(subject, job).await;
     let deadline = Some(When::In(seconds(DEADLINE)));
-    subject.apply(job, What::Redrive { deadline }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline }).await;
     assert_eq!(sweep(subject).await, []);
     assert_eq!(subject.lanes(&["charge"]).await[0].lane, lane("charge"));
 

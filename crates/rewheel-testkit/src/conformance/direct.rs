@@ -3,10 +3,10 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{
-    Direct, IfRefused, Insert, Inserted, Outcome, Sent, Settled, Sweep, What,
+    ChangeVerb, Direct, IfRefused, Insert, Inserted, Outcome, Sent, Settled, Sweep,
 };
 use rewheel_core::{
-    Fence, HolderId, Job, Keep, Key, KindChange, NewJob, Priority, State, Status, Tenant,
+    Fence, HolderId, Job, Key, KindChange, NewJob, Priority, Retain, State, Status, Tenant,
     Timestamp, When,
 };
 use std::slice::from_ref;
@@ -155,7 +155,7 @@ pub async fn looks_at_its_own_lane_only(subject: &Subject) {
 pub async fn waits_for_due_jobs_only(subject: &Subject) {
     let (holder, _) = subject.leased("charge").await;
     let paused = subject.submit("charge").await;
-    subject.change(paused, What::Pause).await;
+    subject.change(paused, ChangeVerb::Pause).await;
     subject.put(NewJob { due: When::In(seconds(60)), ..subject.job("charge") }).await;
 
     let leased = insert_direct(subject, holder, &[subject.job("charge")]).await;
@@ -166,7 +166,7 @@ pub async fn waits_for_due_jobs_only(subject: &Subject) {
 pub async fn leases_nothing_to_the_dead(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let (holder, by) = (subject.holder().await, subject.holder().await);
-    subject.bury(by, holder).await;
+    subject.expire_holder(by, holder).await;
     check_not_leased(subject, holder, subject.job("charge")).await;
 
     let stranger = HolderId::new(Timestamp::from_millis(0), &subject.random);
@@ -254,7 +254,7 @@ pub async fn is_swept_when_it_is_overdue(subject: &Subject) {
     let holder = subject.holder().await;
     insert_direct(subject, holder, &[subject.job("charge")]).await;
     let sweep =
-        async || subject.store.sweep(&Sweep::new(holder, 10, Keep::default())).await.unwrap();
+        async || subject.store.sweep(&Sweep::new(holder, 10, Retain::default())).await.unwrap();
     subject.clock.advance(ATTEMPT_TIMEOUT);
     assert_eq!(sweep().await, []);
     subject.clock.advance(GRACE);

@@ -3,7 +3,7 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel_core::store::{Extension, Sweep};
-use rewheel_core::{Fence, HolderId, Keep, Lease, Timestamp};
+use rewheel_core::{Fence, HolderId, Lease, Retain, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn extend(subject: &Subject, holder: HolderId, extension: &Extension) -> O
 /// Sweeps, and returns whether that freed a job of a live holder.
 async fn is_swept(subject: &Subject, holder: HolderId) -> bool {
     subject.store.renew(holder).await.unwrap();
-    !subject.store.sweep(&Sweep::new(holder, 1_000, Keep::default())).await.unwrap().is_empty()
+    !subject.store.sweep(&Sweep::new(holder, 1_000, Retain::default())).await.unwrap().is_empty()
 }
 
 /// The attempt becomes overdue later, and the lease stays the same.

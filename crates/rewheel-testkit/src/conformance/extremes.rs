@@ -5,17 +5,17 @@ use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, lane};
 use rewheel::Backoff;
 use rewheel_core::store::{
-    Burial, Claim, Count, DeadLetter, Direct, Filter, Insert, Inserted, Outcome, PageRequest,
-    Prune, Ran, Settled, Settlement, StoreError, Sweep, Visit,
+    AttemptTiming, Claim, Count, DeadLetter, Direct, Filter, HolderExpiry, Insert, Inserted,
+    Outcome, PageRequest, Prune, Settled, Settlement, StoreError, Sweep, Visit,
 };
 use rewheel_core::{
-    Because, Decision, Fence, Keep, Lease, NewHolder, NewJob, Role, State, Status, Timestamp,
+    Decision, DueReason, Fence, Lease, NewHolder, NewJob, Retain, Role, State, Status, Timestamp,
     Version, When,
 };
 use std::time::Duration;
 
 const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
-const KEEP_FOR_EVER: Keep = Keep { job: Duration::MAX, key: Duration::MAX };
+const KEEP_FOR_EVER: Retain = Retain { job: Duration::MAX, key: Duration::MAX };
 
 /// A job without an effective timeout is never overdue, and does not block others.
 pub async fn an_attempt_may_take_for_ever(subject: &Subject) {
@@ -55,7 +55,7 @@ async fn leases_for_ever_at_once(subject: &Subject) {
 
 /// The longest delays are as long as a store can represent, and never end too early.
 pub async fn a_retry_may_wait_for_ever(subject: &Subject) {
-    let ran = Ran { started_ago: Duration::MAX, duration: Duration::MAX };
+    let ran = AttemptTiming { started_ago: Duration::MAX, duration: Duration::MAX };
     for sticky in [false, true] {
         let (holder, lease) = subject.leased("charge").await;
         let retry = Settlement {
@@ -88,7 +88,7 @@ pub async fn the_longest_times_do_not_wrap(subject: &Subject) {
         .await
         .unwrap();
     assert!(!subject.find(id).await.unwrap().expired);
-    assert_eq!(subject.store.bury(holder, id, 0).await.unwrap(), Burial::Alive);
+    assert_eq!(subject.store.expire_holder(holder, id, 0).await.unwrap(), HolderExpiry::Alive);
 
     let deadline = Some(When::In(Duration::MAX));
     subject.put(NewJob { deadline, ..subject.job("charge") }).await;
@@ -106,7 +106,10 @@ pub async fn the_largest_numbers_match_nothing(subject: &Subject) {
     assert_eq!(subject.succeed(holder, other).await, Settled::Lost);
     let given = subject.store.give_back(holder, &[other], KEEP_NOTHING).await.unwrap();
     assert_eq!(given, [Settled::Lost]);
-    assert_eq!(subject.store.bury(holder, holder, u64::MAX).await.unwrap(), Burial::Alive);
+    assert_eq!(
+        subject.store.expire_holder(holder, holder, u64::MAX).await.unwrap(),
+        HolderExpiry::Alive
+    );
 
     subject.settle(holder, &subject.dead(lease)).await;
     let letters = subject.store.unannounced(10).await.unwrap();
@@ -138,7 +141,7 @@ pub async fn the_largest_limit_is_no_limit(subject: &Subject) {
     assert_eq!(store.held(holder, Duration::ZERO, None, ALL).await.unwrap(), [lease]);
     let heir = subject.holder().await;
     store.leave(holder).await.unwrap();
-    assert_eq!(store.sweep(&Sweep::new(heir, ALL, Keep::default())).await.unwrap().len(), 1);
+    assert_eq!(store.sweep(&Sweep::new(heir, ALL, Retain::default())).await.unwrap().len(), 1);
     subject.clock.advance(crate::seconds(61));
     let events = store.deadlines(Duration::ZERO, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.job).collect::<Vec<_>>(), [late]);
@@ -153,7 +156,7 @@ pub async fn a_limit_of_zero_does_nothing(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let heir = subject.holder().await;
     store.leave(holder).await.unwrap();
-    assert_eq!(store.sweep(&Sweep::new(heir, 0, Keep::default())).await.unwrap(), []);
+    assert_eq!(store.sweep(&Sweep::new(heir, 0, Retain::default())).await.unwrap(), []);
     assert_eq!(store.held(holder, Duration::ZERO, None, 0).await.unwrap(), []);
     assert_eq!(store.lanes(&[lane("charge").kind], None, 0).await.unwrap(), []);
     assert_eq!(store.unannounced(0).await.unwrap(), []);
@@ -172,7 +175,7 @@ pub async fn large_limits_that_meet_are_all_served(subject: &Subject) {
         let store = std::sync::Arc::clone(&subject.store);
         async move {
             for _ in 0..20 {
-                store.sweep(&Sweep::new(holder, usize::MAX, Keep::default())).await.unwrap();
+                store.sweep(&Sweep::new(holder, usize::MAX, Retain::default())).await.unwrap();
                 store.deadlines(GRACE, usize::MAX).await.unwrap();
             }
         }
@@ -214,7 +217,7 @@ pub async fn a_backoff_of_ones_own_harms_nobody(subject: &Subject) {
 pub async fn a_snooze_leaves_nothing_behind(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let snooze = Settlement {
-        decision: Decision::Snooze { after: Duration::ZERO, because: Because::Snooze },
+        decision: Decision::Snooze { after: Duration::ZERO, because: DueReason::Snooze },
         failure: Some(subject.timeout()),
         ..Settlement::succeed(lease)
     };

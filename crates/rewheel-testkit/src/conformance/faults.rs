@@ -4,10 +4,10 @@ use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, lane, seconds};
 use rewheel_core::store::{
-    Answer, Change, Changed, Direct, Edit, FleetLimit, Insert, Inserted, LimitOf, LimitWait,
-    LimitedClaim, Outcome, Sent, Settled, Settlement, StoreError, Sweep, What, halving,
+    Change, ChangeVerb, Changed, Direct, Edit, FleetLimit, Insert, Inserted, LimitOf, LimitWait,
+    LimitedClaim, Outcome, Sent, Settled, Settlement, StoreError, StoreResult, Sweep, halving,
 };
-use rewheel_core::{Actor, HolderId, Keep, KindName, Lease, NewJob, State, Version, Wanted};
+use rewheel_core::{Actor, HolderId, KindName, Lease, NewJob, Retain, State, Version, Wanted};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn twice<T>(
     faulty: &FaultyStore,
     verb: Verb,
     fault: Fault,
-    mut call: impl AsyncFnMut(Sent) -> Answer<T>,
+    mut call: impl AsyncFnMut(Sent) -> StoreResult<T>,
 ) -> T {
     faulty.fail_next(verb, fault);
     let first = faulty.patiently(call(Sent::First)).await;
@@ -105,7 +105,7 @@ pub async fn a_lost_claim_is_found_and_given_back(subject: &Subject) {
 
         let held = subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap();
         assert_eq!(held.len(), 3);
-        let given = subject.store.give_back(holder, &held, Keep::default()).await.unwrap();
+        let given = subject.store.give_back(holder, &held, Retain::default()).await.unwrap();
         assert_eq!(given, [Settled::Applied(Outcome::LetGo(State::Scheduled)); 3]);
     }
     for leased in subject.claim(holder, &["charge"], 10).await {
@@ -131,7 +131,7 @@ pub async fn a_lost_limited_claim_keeps_its_slots(subject: &Subject) {
 
         let held = subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap();
         assert_eq!(held.len(), 2);
-        subject.store.give_back(holder, &held, Keep::default()).await.unwrap();
+        subject.store.give_back(holder, &held, Retain::default()).await.unwrap();
         let waits = subject.store.limit_waits(&limits).await.unwrap();
         assert_eq!(waits, [None]);
     }
@@ -245,7 +245,7 @@ pub async fn giving_back_happens_once(subject: &Subject) {
     for fault in Fault::ALL {
         let (holder, lease) = subject.leased("charge").await;
         let before = subject.get(lease.job).await;
-        let call = async |_| subject.store.give_back(holder, &[lease], Keep::default()).await;
+        let call = async |_| subject.store.give_back(holder, &[lease], Retain::default()).await;
         let answer = twice(&faulty, Verb::GiveBack, fault, call).await.remove(0);
         assert_eq!(answer, settled(fault, Outcome::LetGo(State::Scheduled)));
         let job = subject.get(lease.job).await;
@@ -260,11 +260,13 @@ pub async fn giving_back_happens_once(subject: &Subject) {
 pub async fn a_change_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
-        for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+        for (what, state) in
+            [(ChangeVerb::Pause, State::Paused), (ChangeVerb::Cancel, State::Cancelled)]
+        {
             let job = subject.submit("charge").await;
             let change = [Change::new(job, what)];
             let by = Actor::new("suite");
-            let call = async |_| subject.store.change(&change, &by, Keep::default()).await;
+            let call = async |_| subject.store.change(&change, &by, Retain::default()).await;
             let answer = twice(&faulty, Verb::Change, fault, call).await.remove(0);
             let version = Version::new(2);
             let expected = if fault.is_done() {
@@ -286,10 +288,10 @@ pub async fn a_change_with_a_version_happens_once(subject: &Subject) {
     for fault in Fault::ALL {
         let job = subject.submit("charge").await;
         let seen = subject.get(job).await.version;
-        let edit = What::Edit(Box::new(Edit { attempts_max: Some(3), ..Edit::default() }));
+        let edit = ChangeVerb::Edit(Box::new(Edit { attempts_max: Some(3), ..Edit::default() }));
         let change = [Change { job, what: edit, if_version: Some(seen) }];
         let by = Actor::new("suite");
-        let call = async |_| subject.store.change(&change, &by, Keep::default()).await;
+        let call = async |_| subject.store.change(&change, &by, Retain::default()).await;
         let answer = twice(&faulty, Verb::Change, fault, call).await.remove(0);
         let told = Changed::VersionChanged(seen.next());
         assert_eq!(answer == told, fault.is_done(), "{fault:?}: {answer:?}");
@@ -303,7 +305,7 @@ pub async fn a_renewal_may_be_repeated(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
         let (holder, lease) = subject.leased("charge").await;
-        subject.change(lease.job, What::Cancel).await;
+        subject.change(lease.job, ChangeVerb::Cancel).await;
         let call = async |_| subject.store.renew(holder).await;
         let renewed = twice(&faulty, Verb::Renew, fault, call).await;
         assert_eq!(renewed.renewals, if fault.is_done() { 2 } else { 1 });
@@ -323,7 +325,7 @@ pub async fn a_start_may_be_repeated(subject: &Subject) {
         assert_eq!(twice(&faulty, Verb::Start, fault, call).await, [true]);
         subject.take_over(by, holder).await;
         assert_eq!(subject.get(lease.job).await.takeovers_counted, 1);
-        subject.apply(lease.job, What::Cancel).await;
+        subject.apply(lease.job, ChangeVerb::Cancel).await;
     }
 }
 
@@ -334,11 +336,11 @@ pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     for fault in Fault::ALL {
         let (holder, lease) = subject.leased("charge").await;
         subject.store.leave(holder).await.unwrap();
-        let call = async |_| subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await;
+        let call = async |_| subject.store.sweep(&Sweep::new(by, 10, Retain::default())).await;
         let events = twice(&faulty, Verb::Sweep, fault, call).await;
         assert_eq!(events.len(), usize::from(!fault.is_done()));
         assert_eq!(subject.get(lease.job).await.takeovers, 1);
-        subject.apply(lease.job, What::Cancel).await;
+        subject.apply(lease.job, ChangeVerb::Cancel).await;
     }
 }
 

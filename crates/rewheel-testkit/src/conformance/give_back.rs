@@ -2,12 +2,12 @@
 
 use crate::threads::in_time;
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Changed, Outcome, Settled, Wakes, What};
-use rewheel_core::{Fence, HolderId, Job, Keep, Lease, NewJob, State, Status, Version, When};
+use rewheel_core::store::{ChangeVerb, Changed, Outcome, Settled, Wakes};
+use rewheel_core::{Fence, HolderId, Job, Lease, NewJob, Retain, State, Status, Version, When};
 use std::time::Duration;
 
 async fn give_back(subject: &Subject, holder: HolderId, lease: Lease) -> Settled {
-    let answers = subject.store.give_back(holder, &[lease], Keep::default()).await.unwrap();
+    let answers = subject.store.give_back(holder, &[lease], Retain::default()).await.unwrap();
     assert_eq!(answers.len(), 1);
     answers[0]
 }
@@ -66,7 +66,9 @@ pub async fn keeps_the_place_in_the_lane(subject: &Subject) {
 
 /// A pause or cancel that an operator wanted meanwhile is applied.
 pub async fn obeys_what_is_wanted(subject: &Subject) {
-    for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+    for (what, state) in
+        [(ChangeVerb::Pause, State::Paused), (ChangeVerb::Cancel, State::Cancelled)]
+    {
         let (holder, lease) = subject.leased("charge").await;
         let due = subject.get(lease.job).await.due;
         let changed = subject.change(lease.job, what).await;
@@ -82,8 +84,8 @@ pub async fn obeys_what_is_wanted(subject: &Subject) {
 /// A job with a wanted cancel and without retention leaves nothing behind.
 pub async fn leaves_nothing_of_a_wanted_cancel_that_is_not_kept(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Cancel).await;
-    let keep = Keep { job: Duration::ZERO, key: Duration::ZERO };
+    subject.change(lease.job, ChangeVerb::Cancel).await;
+    let keep = Retain { job: Duration::ZERO, key: Duration::ZERO };
     let answers = subject.store.give_back(holder, &[lease], keep).await.unwrap();
     assert!(matches!(answers[0], Settled::Applied(_)), "{answers:?}");
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
@@ -125,7 +127,7 @@ pub async fn ends_the_right_to_settle(subject: &Subject) {
 
     // The same with a wanted cancel.
     let (holder, lease) = subject.leased("refund").await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     assert_eq!(give_back(subject, holder, lease).await, let_go(State::Cancelled));
     assert_eq!(subject.succeed(holder, lease).await, Settled::Lost);
     assert_eq!(subject.get(lease.job).await.state(), State::Cancelled);
@@ -167,7 +169,7 @@ pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     let stale = Lease { fence: Fence::new(0), ..claimed[2].lease() };
     let unknown = Lease { job: subject.id(), fence: Fence::new(1) };
     let leases = [claimed[1].lease(), claimed[0].lease(), stale, unknown, claimed[2].lease()];
-    let answers = subject.store.give_back(holder, &leases, Keep::default()).await.unwrap();
+    let answers = subject.store.give_back(holder, &leases, Retain::default()).await.unwrap();
     let expected = [
         already(State::Succeeded),
         let_go(State::Scheduled),

@@ -3,7 +3,7 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, seconds};
 use rewheel_core::store::{Direct, Insert, Leased};
-use rewheel_core::{HolderId, Keep, Lease, Timestamp};
+use rewheel_core::{HolderId, Lease, Retain, Timestamp};
 use std::time::Duration;
 
 /// Reads all jobs of a holder, however recent.
@@ -75,7 +75,7 @@ pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     let (holder, leases) = lease_many(subject, 4).await;
     subject.succeed(holder, leases[0]).await;
     subject.settle(holder, &subject.retry(leases[1], Duration::ZERO, false)).await;
-    subject.store.give_back(holder, &leases[2..3], Keep::default()).await.unwrap();
+    subject.store.give_back(holder, &leases[2..3], Retain::default()).await.unwrap();
     assert_eq!(held(subject, holder).await, leases[3..]);
     subject.heir_of(holder).await;
     assert_eq!(held(subject, holder).await, []);

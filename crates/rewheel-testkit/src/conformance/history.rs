@@ -2,10 +2,10 @@
 
 use crate::{Subject, seconds};
 use rewheel::Category;
-use rewheel_core::store::{AttemptRecord, Change, Edit, Ran, Settlement, What};
+use rewheel_core::store::{AttemptRecord, AttemptTiming, Change, ChangeVerb, Edit, Settlement};
 use rewheel_core::{
-    Actor, AuditEntry, Because, Decision, Facts, Failure, JobId, Keep, KindChange, Lease, Limits,
-    Priority, State, Version, When,
+    Actor, AuditEntry, AuditFields, Decision, DueReason, Failure, JobId, KindChange, Lease, Limits,
+    Priority, Retain, State, Version, When,
 };
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn numbers(subject: &Subject, job: JobId) -> Vec<u32> {
 /// A failed attempt is recorded with its holder, its time, the failure and the decision.
 pub async fn remembers_a_failed_attempt(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let ran = Ran { started_ago: seconds(9), duration: seconds(7) };
+    let ran = AttemptTiming { started_ago: seconds(9), duration: seconds(7) };
     let failure = Failure::new(Category::Throttled, Some("429"), "slow down \u{e4} ' % \\");
     let retry = subject.retry(lease, seconds(60), false);
     let before = subject.now().await;
@@ -56,7 +56,7 @@ pub async fn remembers_attempts_in_order(subject: &Subject) {
 /// Attempts keep counting after a redrive, and none is lost.
 pub async fn remembers_attempts_across_a_redrive(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     assert_eq!(numbers(subject, job).await, [1]);
     let holder = subject.holder().await;
     let lease = subject.claim_only(holder, "charge").await.lease();
@@ -85,7 +85,7 @@ pub async fn remembers_attempts_across_a_takeover(subject: &Subject) {
 /// An uncounted attempt has the number of the next one.
 pub async fn numbers_a_snooze_like_what_follows(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
+    let decision = Decision::Snooze { after: Duration::ZERO, because: DueReason::Snooze };
     let snooze = Settlement { decision, ..subject.retry(lease, seconds(0), false) };
     subject.settle(holder, &snooze).await;
     let next = subject.claim_only(holder, "charge").await.lease();
@@ -122,7 +122,7 @@ pub async fn tells_the_first_and_the_latest_of_a_long_history(subject: &Subject)
     assert_eq!(told, expected);
 }
 
-fn fact<'a>(facts: &'a Facts, name: &str) -> Option<Option<&'a str>> {
+fn fact<'a>(facts: &'a AuditFields, name: &str) -> Option<Option<&'a str>> {
     facts.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
@@ -134,15 +134,15 @@ async fn log(subject: &Subject, job: Option<JobId>) -> Vec<AuditEntry> {
 pub async fn logs_who_changed_what(subject: &Subject) {
     let job = subject.submit("charge").await;
     let steps = [
-        (What::Pause, "pause", State::Scheduled, State::Paused),
-        (What::Resume, "resume", State::Paused, State::Scheduled),
-        (What::Retry, "retry", State::Scheduled, State::Scheduled),
-        (What::Cancel, "cancel", State::Scheduled, State::Cancelled),
+        (ChangeVerb::Pause, "pause", State::Scheduled, State::Paused),
+        (ChangeVerb::Resume, "resume", State::Paused, State::Scheduled),
+        (ChangeVerb::Retry, "retry", State::Scheduled, State::Scheduled),
+        (ChangeVerb::Cancel, "cancel", State::Scheduled, State::Cancelled),
     ];
     for (what, name, from, to) in steps {
         let who = Actor::new(&format!("token:{name}"));
         let change = [Change::new(job, what)];
-        subject.store.change(&change, &who, Keep::default()).await.unwrap();
+        subject.store.change(&change, &who, Retain::default()).await.unwrap();
 
         let entry = log(subject, Some(job)).await.remove(0);
         assert_eq!((&entry.who, entry.what.as_str(), entry.job), (&who, name, Some(job)));
@@ -157,7 +157,7 @@ pub async fn logs_who_changed_what(subject: &Subject) {
 /// A redrive is in the log.
 pub async fn logs_a_redrive(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     let entry = log(subject, Some(job)).await.remove(0);
     assert_eq!(entry.what, "redrive");
     assert_eq!(fact(&entry.before, "state"), Some(Some("dead")));
@@ -174,7 +174,7 @@ pub async fn logs_what_an_edit_changed(subject: &Subject) {
         deadline: Some(Some(When::In(seconds(120)))),
         attempts_max: Some(3),
     };
-    subject.apply(job, What::Edit(Box::new(edit))).await;
+    subject.apply(job, ChangeVerb::Edit(Box::new(edit))).await;
 
     let entry = log(subject, Some(job)).await.remove(0);
     assert_eq!(entry.what, "edit");
@@ -191,7 +191,7 @@ pub async fn logs_what_an_edit_changed(subject: &Subject) {
 pub async fn logs_only_what_an_edit_changed(subject: &Subject) {
     let job = subject.submit("charge").await;
     let edit = Edit { attempts_max: Some(3), ..Edit::default() };
-    subject.apply(job, What::Edit(Box::new(edit))).await;
+    subject.apply(job, ChangeVerb::Edit(Box::new(edit))).await;
     let entry = log(subject, Some(job)).await.remove(0);
     let named: Vec<&str> = entry.after.iter().map(|(name, _)| name).collect();
     assert_eq!(named, ["attempts_max"]);
@@ -200,8 +200,8 @@ pub async fn logs_only_what_an_edit_changed(subject: &Subject) {
 /// A wanted pause or cancel is in the log.
 pub async fn logs_what_is_wanted_of_a_leased_job(subject: &Subject) {
     let (_, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Pause).await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Pause).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     let entries = log(subject, Some(lease.job)).await;
     let whats: Vec<&str> = entries.iter().map(|entry| entry.what.as_str()).collect();
     assert_eq!(whats, ["cancel", "pause"]);
@@ -211,9 +211,9 @@ pub async fn logs_what_is_wanted_of_a_leased_job(subject: &Subject) {
 pub async fn logs_nothing_that_was_refused(subject: &Subject) {
     let job = subject.job_in("charge", State::Succeeded).await;
     let before = log(subject, None).await;
-    subject.change(job, What::Pause).await;
-    subject.change(subject.id(), What::Pause).await;
-    subject.change_if(job, What::Cancel, Version::new(99)).await;
+    subject.change(job, ChangeVerb::Pause).await;
+    subject.change(subject.id(), ChangeVerb::Pause).await;
+    subject.change_if(job, ChangeVerb::Cancel, Version::new(99)).await;
     subject.change_kind("unknown", KindChange::Pause).await;
     subject.change_kind("charge", KindChange::Unpark { generation: 99 }).await;
     assert_eq!(log(subject, None).await, before);
@@ -244,8 +244,8 @@ pub async fn pages_the_log_from_its_end(subject: &Subject) {
     let jobs = [subject.submit("charge").await, subject.submit("charge").await];
     for _ in 0..5 {
         for job in jobs {
-            subject.apply(job, What::Pause).await;
-            subject.apply(job, What::Resume).await;
+            subject.apply(job, ChangeVerb::Pause).await;
+            subject.apply(job, ChangeVerb::Resume).await;
         }
     }
     let all = log(subject, None).await;

@@ -7,7 +7,7 @@ use crate::{Subject, lane, millis, seconds};
 use rewheel::Backoff;
 use rewheel_core::store::{Claim, IfRefused, Insert, Inserted, Refusal, StoreError, Wakes};
 use rewheel_core::{
-    Because, Fence, JobId, Key, Limits, NewJob, Priority, ShardKey, State, Status, Tenant,
+    DueReason, Fence, JobId, Key, Limits, NewJob, Priority, ShardKey, State, Status, Tenant,
     Timestamp, Version, When,
 };
 use std::slice::from_ref;
@@ -57,7 +57,7 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
 
     let job = subject.get(new.id).await;
     assert_eq!((&job.lane, &job.key, &job.shard_key), (&new.lane(), &new.key, &new.shard_key));
-    assert_eq!((job.due, job.deadline, job.because), (due, Some(deadline), Because::Submitted));
+    assert_eq!((job.due, job.deadline, job.because), (due, Some(deadline), DueReason::Submitted));
     assert_eq!((job.attempts_max, job.attempt_timeout), (new.attempts_max, new.attempt_timeout));
     assert_eq!((job.backoff, &job.traceparent), (new.backoff, &new.traceparent));
     assert_eq!((job.status, job.version), (Status::Scheduled, Version::new(1)));

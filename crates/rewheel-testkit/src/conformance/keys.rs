@@ -4,10 +4,10 @@ mod expiry;
 
 use crate::threads::at_once;
 use crate::{Subject, seconds};
+use rewheel_core::store::{ChangeVerb, Settlement};
 use rewheel_core::store::{Edit, IfRefused, Insert, Inserted, Outcome, Refusal, Sent, Settled};
-use rewheel_core::store::{Settlement, What};
 use rewheel_core::{
-    Decision, HolderId, JobId, Keep, Key, Lease, NewJob, State, Tenant, Version, When,
+    Decision, HolderId, JobId, Key, Lease, NewJob, Retain, State, Tenant, Version, When,
 };
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub async fn remembers_how_a_job_ended(subject: &Subject) {
 /// The key outlives a job without retention.
 pub async fn outlives_a_job_that_is_not_kept(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
-    let keep = Keep { job: Duration::ZERO, key: seconds(3_600) };
+    let keep = Retain { job: Duration::ZERO, key: seconds(3_600) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
 
@@ -152,7 +152,7 @@ pub async fn knows_a_job_sent_again_after_it_is_gone(subject: &Subject) {
     subject.insert(from_ref(&new)).await;
     let holder = subject.holder().await;
     let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
-    let keep = Keep { job: Duration::ZERO, key: seconds(3_600) };
+    let keep = Retain { job: Duration::ZERO, key: seconds(3_600) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
 
     let insert = Insert { sent: Sent::Again, ..Insert::new(from_ref(&new)) };
@@ -170,7 +170,7 @@ pub async fn refuses_another_payload(subject: &Subject) {
     let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
     subject.settle(holder, &subject.dead(lease)).await;
     assert_eq!(submit_other(subject).await, reused, "while it is dead");
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     assert_eq!(submit_other(subject).await, reused, "when it has ended");
 }
 
@@ -269,7 +269,7 @@ pub async fn a_refused_job_takes_no_key(subject: &Subject) {
 pub async fn keeps_the_payload_that_was_submitted(subject: &Subject) {
     let job = put_keyed(subject).await;
     let edit = Edit { payload: Some(b"other".to_vec()), ..Edit::default() };
-    subject.change(job, What::Edit(Box::new(edit))).await;
+    subject.change(job, ChangeVerb::Edit(Box::new(edit))).await;
     assert_eq!(subject.get(job).await.version, Version::new(2));
 
     assert_eq!(submit_again(subject).await, Inserted::Duplicate { job, state: State::Scheduled });

@@ -1,7 +1,7 @@
 //! Tests the list of lanes with scheduled jobs.
 
 use crate::{Subject, lane, millis, seconds};
-use rewheel_core::store::{Edit, LaneHead, Settlement, What};
+use rewheel_core::store::{ChangeVerb, Edit, LaneHead, Settlement};
 use rewheel_core::{
     Decision, KindName, Lane, NewJob, Priority, Shard, ShardKey, Tenant, Timestamp, When,
 };
@@ -114,9 +114,11 @@ pub async fn keep_their_shard(subject: &Subject) {
         let claimed = subject.claim_lane(holder, lane.clone()).await;
         subject.settle(holder, &subject.dead(claimed[0].lease())).await;
         assert_eq!(subject.get(job.id).await.lane, lane, "it is dead");
-        subject.change(job.id, What::Redrive { deadline: None }).await;
+        subject.change(job.id, ChangeVerb::Redrive { deadline: None }).await;
         let priority = Some(Priority::MAX);
-        subject.change(job.id, What::Edit(Box::new(Edit { priority, ..Edit::default() }))).await;
+        subject
+            .change(job.id, ChangeVerb::Edit(Box::new(Edit { priority, ..Edit::default() })))
+            .await;
         let urgent = Lane { priority: Priority::MAX, ..lane };
         assert_eq!(names(&subject.lanes(&["charge"]).await), from_ref(&urgent));
         let claimed = subject.claim_lane(holder, urgent).await;
@@ -188,13 +190,13 @@ pub async fn are_left_out_without_scheduled_jobs(subject: &Subject) {
     let pause = Settlement { decision: Decision::Pause, ..Settlement::succeed(lease) };
     subject.settle(holder, &pause).await;
     assert_eq!(subject.lanes(&["charge"]).await, [], "it is paused");
-    subject.change(lease.job, What::Resume).await;
+    subject.change(lease.job, ChangeVerb::Resume).await;
     assert_eq!(names(&subject.lanes(&["charge"]).await), [lane("charge")]);
 
     let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
     subject.settle(holder, &subject.dead(lease)).await;
     assert_eq!(subject.lanes(&["charge"]).await, [], "it is dead");
-    subject.change(lease.job, What::Redrive { deadline: None }).await;
+    subject.change(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     assert_eq!(names(&subject.lanes(&["charge"]).await), [lane("charge")]);
 
     let lease = subject.claim(holder, &["charge"], 1).await[0].lease();

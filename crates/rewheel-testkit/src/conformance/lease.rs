@@ -3,14 +3,15 @@
 use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Answer, Burial, Change, StoreError, WantedJob, What};
+use rewheel_core::store::{Change, ChangeVerb, HolderExpiry, StoreError, StoreResult, WantedJob};
 use rewheel_core::{
-    Actor, HolderId, Keep, Limits, NewHolder, Role, Timestamp, TokenId, Vigil, Wanted, WorkerOwner,
+    Actor, ExpiryWatch, HolderId, Limits, NewHolder, Retain, Role, Timestamp, TokenId, Wanted,
+    WorkerOwner,
 };
 use std::time::Duration;
 
 #[track_caller]
-fn assert_dead<T: std::fmt::Debug>(answer: &Answer<T>, holder: HolderId) {
+fn assert_dead<T: std::fmt::Debug>(answer: &StoreResult<T>, holder: HolderId) {
     assert!(matches!(answer, Err(StoreError::HolderDead(dead)) if *dead == holder), "{answer:?}");
 }
 
@@ -99,9 +100,9 @@ pub async fn one_who_left_cannot_renew(subject: &Subject) {
 }
 
 /// An expired holder cannot renew, however soon it comes back.
-pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
+pub async fn one_who_was_expired_cannot_renew(subject: &Subject) {
     let (by, silent) = (subject.holder().await, subject.holder().await);
-    subject.bury(by, silent).await;
+    subject.expire_holder(by, silent).await;
 
     assert_dead(&subject.store.renew(silent).await, silent);
     let found = subject.find(silent).await.unwrap();
@@ -129,8 +130,8 @@ pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
     subject.insert(&subject.jobs("charge", 3)).await;
     let leases: Vec<_> =
         subject.claim(holder, &["charge"], 3).await.iter().map(|leased| leased.lease()).collect();
-    subject.change(leases[0].job, What::Pause).await;
-    subject.change(leases[2].job, What::Cancel).await;
+    subject.change(leases[0].job, ChangeVerb::Pause).await;
+    subject.change(leases[2].job, ChangeVerb::Cancel).await;
 
     let mut told = subject.store.renew(holder).await.unwrap().wanted;
     told.sort_by_key(|told| leases.iter().position(|lease| *lease == told.lease));
@@ -148,14 +149,15 @@ pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
     for limit in [Limits::BATCH_MAX, 5] {
         assert_eq!(subject.claim(holder, &["charge"], limit).await.len(), limit);
     }
-    let cancels: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, What::Cancel)).collect();
+    let cancels: Vec<Change> =
+        jobs.iter().map(|job| Change::new(job.id, ChangeVerb::Cancel)).collect();
     for batch in cancels.chunks(Limits::BATCH_MAX) {
-        subject.store.change(batch, &Actor::new("suite"), Keep::default()).await.unwrap();
+        subject.store.change(batch, &Actor::new("suite"), Retain::default()).await.unwrap();
     }
     let told = subject.store.renew(holder).await.unwrap().wanted;
     assert_eq!(told.len(), Limits::BATCH_MAX);
     let leases: Vec<_> = told.iter().map(|told| told.lease).collect();
-    subject.store.give_back(holder, &leases, Keep::default()).await.unwrap();
+    subject.store.give_back(holder, &leases, Retain::default()).await.unwrap();
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 5);
 }
 
@@ -163,7 +165,7 @@ pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
 pub async fn a_renewal_tells_the_fence_of_a_sticky_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
 
     let told = subject.store.renew(holder).await.unwrap().wanted;
     let fences: Vec<_> = told.iter().map(|told| (told.lease.job, told.lease.fence)).collect();
@@ -173,7 +175,7 @@ pub async fn a_renewal_tells_the_fence_of_a_sticky_retry(subject: &Subject) {
 /// A wanted change is returned at every renewal until the job is released.
 pub async fn a_renewal_tells_it_until_it_is_obeyed(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Pause).await;
+    subject.change(lease.job, ChangeVerb::Pause).await;
     for _ in 0..2 {
         assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 1);
     }
@@ -201,79 +203,83 @@ pub async fn the_unknown_may_leave(subject: &Subject) {
 }
 
 /// A silent holder is expired once; a second caller learns that it is dead.
-pub async fn a_silent_holder_is_buried_once(subject: &Subject) {
+pub async fn a_silent_holder_is_expired_once(subject: &Subject) {
     let (by, silent) = (subject.holder().await, subject.holder().await);
-    subject.bury(by, silent).await;
-    assert_eq!(subject.store.bury(by, silent, 0).await.unwrap(), Burial::Dead);
+    subject.expire_holder(by, silent).await;
+    assert_eq!(subject.store.expire_holder(by, silent, 0).await.unwrap(), HolderExpiry::Dead);
     let stranger = new_holder(subject).id;
-    assert_eq!(subject.store.bury(by, stranger, 0).await.unwrap(), Burial::Dead);
+    assert_eq!(subject.store.expire_holder(by, stranger, 0).await.unwrap(), HolderExpiry::Dead);
 }
 
 /// Of two concurrent expirations one succeeds.
-pub async fn of_two_who_bury_one_succeeds(subject: &Subject) {
+pub async fn of_two_who_expire_one_succeeds(subject: &Subject) {
     let (a, b, silent) = (subject.holder().await, subject.holder().await, subject.holder().await);
     subject.clock.advance(LEASE_TTL + seconds(1));
 
     let store = &subject.store;
-    let (first, second) = both(store.bury(a, silent, 0), store.bury(b, silent, 0)).await;
+    let (first, second) =
+        both(store.expire_holder(a, silent, 0), store.expire_holder(b, silent, 0)).await;
     let answers = [first.unwrap(), second.unwrap()];
-    assert!(answers.contains(&Burial::Buried) && answers.contains(&Burial::Dead), "{answers:?}");
+    assert!(
+        answers.contains(&HolderExpiry::Expired) && answers.contains(&HolderExpiry::Dead),
+        "{answers:?}"
+    );
 }
 
 /// A holder that renewed since its counter was read is alive, even if its lease expired again.
-pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
+pub async fn one_who_renewed_since_is_not_expired(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
     let seen = subject.find(other).await.unwrap().renewals;
     subject.store.renew(other).await.unwrap();
     subject.clock.advance(LEASE_TTL + seconds(1));
 
-    assert_eq!(subject.store.bury(by, other, seen).await.unwrap(), Burial::Alive);
+    assert_eq!(subject.store.expire_holder(by, other, seen).await.unwrap(), HolderExpiry::Alive);
     subject.store.renew(other).await.unwrap();
 }
 
 /// A holder with a valid lease is alive, even if its counter did not change.
-pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
+pub async fn one_whose_lease_runs_is_not_expired(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
     subject.clock.advance(LEASE_TTL - seconds(10));
 
-    assert_eq!(subject.store.bury(by, other, 0).await.unwrap(), Burial::Alive);
+    assert_eq!(subject.store.expire_holder(by, other, 0).await.unwrap(), HolderExpiry::Alive);
     assert_eq!(subject.find(other).await.unwrap().died, None);
 }
 
 /// A dead holder cannot expire others.
-pub async fn the_dead_bury_nobody(subject: &Subject) {
+pub async fn the_dead_expire_nobody(subject: &Subject) {
     let (dead, other) = (subject.holder().await, subject.holder().await);
     subject.store.leave(dead).await.unwrap();
     subject.clock.advance(LEASE_TTL + seconds(1));
 
-    assert_dead(&subject.store.bury(dead, other, 0).await, dead);
+    assert_dead(&subject.store.expire_holder(dead, other, 0).await, dead);
     assert_eq!(subject.find(other).await.unwrap().died, None);
 }
 
 /// Of a concurrent renewal and expiration one wins, and the other gets an error.
-pub async fn a_renewal_and_a_burial_do_not_both_succeed(subject: &Subject) {
+pub async fn a_renewal_and_a_expiry_do_not_both_succeed(subject: &Subject) {
     let by = subject.holder().await;
     for renewal_first in [true, false] {
         let other = subject.holder().await;
         subject.clock.advance(LEASE_TTL + seconds(1));
-        let (renew, bury) = (subject.store.renew(other), subject.store.bury(by, other, 0));
-        let (renewed, buried) = if renewal_first {
+        let (renew, bury) = (subject.store.renew(other), subject.store.expire_holder(by, other, 0));
+        let (renewed, expired) = if renewal_first {
             both(renew, bury).await
         } else {
-            let (buried, renewed) = both(bury, renew).await;
-            (renewed, buried)
+            let (expired, renewed) = both(bury, renew).await;
+            (renewed, expired)
         };
-        match buried.unwrap() {
-            Burial::Buried => assert_dead(&renewed, other),
-            Burial::Alive => assert!(renewed.is_ok(), "{renewed:?}"),
-            Burial::Dead => panic!("nobody else buries it"),
+        match expired.unwrap() {
+            HolderExpiry::Expired => assert_dead(&renewed, other),
+            HolderExpiry::Alive => assert!(renewed.is_ok(), "{renewed:?}"),
+            HolderExpiry::Dead => panic!("nobody else buries it"),
         }
     }
 }
 
 /// A fleet of holders that watch each other and renew at the same intervals.
 struct Fleet {
-    holders: Vec<(HolderId, Vigil)>,
+    holders: Vec<(HolderId, ExpiryWatch)>,
     at: Duration,
 }
 
@@ -281,25 +287,26 @@ impl Fleet {
     async fn new(subject: &Subject, count: usize) -> Fleet {
         let mut holders = Vec::new();
         for _ in 0..count {
-            holders.push((subject.holder().await, Vigil::new(LEASE_TTL)));
+            holders.push((subject.holder().await, ExpiryWatch::new(LEASE_TTL)));
         }
         Fleet { holders, at: Duration::ZERO }
     }
 
     /// Lets the first `count` holders renew one after the other, and expire those they may.
     async fn beat(&mut self, subject: &Subject, count: usize) -> Vec<HolderId> {
-        let mut buried = Vec::new();
-        for (id, vigil) in &mut self.holders[..count] {
+        let mut expired = Vec::new();
+        for (id, expiry_watch) in &mut self.holders[..count] {
             subject.store.renew(*id).await.unwrap();
             let seen = subject.store.holders().await.unwrap();
-            for silent in vigil.renewed(self.at, &seen) {
-                let burial = subject.store.bury(*id, silent.id, silent.renewals).await.unwrap();
-                if burial == Burial::Buried {
-                    buried.push(silent.id);
+            for silent in expiry_watch.renewed(self.at, &seen) {
+                let burial =
+                    subject.store.expire_holder(*id, silent.id, silent.renewals).await.unwrap();
+                if burial == HolderExpiry::Expired {
+                    expired.push(silent.id);
                 }
             }
         }
-        buried
+        expired
     }
 
     fn wait(&mut self, subject: &Subject, time: Duration) {
@@ -309,7 +316,7 @@ impl Fleet {
 }
 
 /// The store is unavailable for longer than every lease; when it is back, no holder is expired.
-pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
+pub async fn after_an_outage_nobody_is_expired(subject: &Subject) {
     let mut fleet = Fleet::new(subject, 5).await;
     for renewal_failed in [true, false] {
         for _ in 0..4 {
@@ -320,7 +327,7 @@ pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
         let seen = subject.store.holders().await.unwrap();
         assert!(seen.iter().all(|holder| holder.expired), "all were silent: {seen:?}");
         if renewal_failed {
-            fleet.holders.iter_mut().for_each(|(_, vigil)| vigil.failed());
+            fleet.holders.iter_mut().for_each(|(_, expiry_watch)| expiry_watch.failed());
         }
     }
     for _ in 0..6 {
@@ -330,7 +337,7 @@ pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
 }
 
 /// A holder that stays silent is expired after the others have renewed for one lease duration.
-pub async fn one_who_stays_silent_is_buried_after_a_lease_life(subject: &Subject) {
+pub async fn one_who_stays_silent_is_expired_after_a_lease_life(subject: &Subject) {
     let mut fleet = Fleet::new(subject, 3).await;
     let silent = fleet.holders[2].0;
     fleet.wait(subject, LEASE_TTL + seconds(1));

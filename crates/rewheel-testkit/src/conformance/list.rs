@@ -8,7 +8,7 @@ pub use self::found::*;
 
 use crate::{Subject, lane, millis, seconds};
 use rewheel::Backoff;
-use rewheel_core::store::{Count, Filter, PageRequest, Tally, What};
+use rewheel_core::store::{ChangeVerb, Count, Filter, PageRequest, Tally};
 use rewheel_core::{
     Job, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, State, Status, Tenant, When,
 };
@@ -105,14 +105,14 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
     };
     let claim = async || subject.claim_lane(holder, new.lane()).await.remove(0).lease();
     check(State::Scheduled).await;
-    subject.apply(new.id, What::Pause).await;
+    subject.apply(new.id, ChangeVerb::Pause).await;
     check(State::Paused).await;
-    subject.apply(new.id, What::Resume).await;
+    subject.apply(new.id, ChangeVerb::Resume).await;
     let lease = claim().await;
     check(State::Leased).await;
     subject.settle(holder, &subject.dead(lease)).await;
     check(State::Dead).await;
-    subject.apply(new.id, What::Redrive { deadline: None }).await;
+    subject.apply(new.id, ChangeVerb::Redrive { deadline: None }).await;
     check(State::Scheduled).await;
     let lease = claim().await;
     subject.succeed(holder, lease).await;
@@ -207,7 +207,7 @@ pub async fn a_page_may_be_short_and_go_on(subject: &Subject) {
     let jobs = subject.jobs("charge", 20);
     subject.insert(&jobs).await;
     let oldest = jobs.iter().map(|job| job.id).min().unwrap();
-    subject.apply(oldest, What::Pause).await;
+    subject.apply(oldest, ChangeVerb::Pause).await;
     let filter = Filter { states: vec![State::Paused], ..Filter::default() };
 
     let request = PageRequest { scan_max: 6, ..PageRequest::first(10) };

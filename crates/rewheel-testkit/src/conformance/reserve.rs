@@ -2,7 +2,7 @@
 
 use crate::Subject;
 use crate::race::both;
-use rewheel_core::store::{Claim, Reserve, StoreError, What};
+use rewheel_core::store::{ChangeVerb, Claim, Reserve, StoreError};
 use rewheel_core::{HolderId, JobId, Lease, NewJob, Tenant};
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub async fn counts_the_live_jobs_of_a_tenant(subject: &Subject) {
     subject.succeed(holder, leases[0]).await;
     subject.settle(holder, &subject.dead(leases[1])).await;
     let scheduled = jobs.iter().find(|job| leases.iter().all(|lease| lease.job != **job)).unwrap();
-    subject.change(*scheduled, What::Pause).await;
+    subject.change(*scheduled, ChangeVerb::Pause).await;
     // One leased, two scheduled, one paused.
     assert_eq!(reserve(subject, &needs(holder, 100)).await, JOBS_MAX - 4);
 }

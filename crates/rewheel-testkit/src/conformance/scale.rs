@@ -2,9 +2,9 @@
 
 use crate::subject::{Subject, seconds};
 use crate::threads::at_once;
-use rewheel_core::store::{Change, Changed, Sample, What};
+use rewheel_core::store::{Change, ChangeVerb, Changed, Sample};
 use rewheel_core::{
-    Actor, Job, JobId, Keep, Kind, KindChange, KindEdit, KindEditWhat, KindName, State, When,
+    Actor, Job, JobId, Kind, KindChange, KindEdit, KindEditVerb, KindName, Retain, State, When,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,8 +98,13 @@ pub async fn finds_jobs_in_every_state(subject: &Subject) {
 /// A batch of changes does to each job what a single change would do, in any state, and twice if requested twice. Each changed job has an
 /// audit entry.
 pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
-    let whats = [What::Pause, What::Cancel, What::Retry, What::Redrive { deadline: None }];
-    for what in whats.into_iter().chain([What::Resume]) {
+    let whats = [
+        ChangeVerb::Pause,
+        ChangeVerb::Cancel,
+        ChangeVerb::Retry,
+        ChangeVerb::Redrive { deadline: None },
+    ];
+    for what in whats.into_iter().chain([ChangeVerb::Resume]) {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for state in STATES {
             // A separate kind for each: leasing one would lease the others.
@@ -110,9 +115,9 @@ pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
         let mut changes: Vec<Change> =
             together.iter().rev().map(|job| Change::new(*job, what.clone())).collect();
         changes.push(Change::new(subject.id(), what.clone()));
-        changes.push(Change::new(together[0], What::Cancel));
+        changes.push(Change::new(together[0], ChangeVerb::Cancel));
         let by = Actor::new("suite");
-        let answers = subject.store.change(&changes, &by, Keep::default()).await.unwrap();
+        let answers = subject.store.change(&changes, &by, Retain::default()).await.unwrap();
         for (place, job) in alone.iter().enumerate() {
             let (expected, got) = (subject.change(*job, what.clone()).await, answers[6 - place]);
             let same = std::mem::discriminant(&expected) == std::mem::discriminant(&got);
@@ -124,7 +129,7 @@ pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
             }
             let logged = async |job| subject.store.audit(Some(job), None, 10).await.unwrap();
             let (one, other) = (logged(*job).await, logged(together[place]).await);
-            let more = usize::from(place == 0 && what != What::Cancel);
+            let more = usize::from(place == 0 && what != ChangeVerb::Cancel);
             assert_eq!(one.len() + more, other.len(), "{what:?} of {:?}", STATES[place]);
         }
         assert_eq!(answers[7], Changed::NotFound);
@@ -169,7 +174,7 @@ pub async fn reads_the_kinds_that_changed(subject: &Subject) {
     subject.kinds(&["another"]).await;
     let read = subject.store.kinds_since(at).await.unwrap();
     assert_eq!((read.all, told(&read.kinds)), (false, vec!["another".to_owned()]));
-    let delete = KindEdit { name: name(5), what: KindEditWhat::Delete, if_version: None };
+    let delete = KindEdit { name: name(5), what: KindEditVerb::Delete, if_version: None };
     subject.store.edit_kind(&delete, &by).await.unwrap();
     let read = subject.store.kinds_since(read.at).await.unwrap();
     assert!(read.all);

@@ -11,7 +11,7 @@ use crate::{Subject, lane, seconds};
 use rewheel::Category;
 use rewheel_core::store::{Claim, Outcome, Prune, Settled, Settlement, Wakes};
 use rewheel_core::{
-    Because, Decision, Failure, HolderId, Job, JobId, Keep, Lease, NewJob, State, Status,
+    Decision, DueReason, Failure, HolderId, Job, JobId, Lease, NewJob, Retain, State, Status,
     Timestamp, Version, When,
 };
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ pub use self::records::*;
 pub use self::repeated::*;
 pub use self::wanted::*;
 
-const NOT_KEPT: Keep = Keep { job: Duration::ZERO, key: Duration::ZERO };
+const NOT_KEPT: Retain = Retain { job: Duration::ZERO, key: Duration::ZERO };
 
 /// Settles an attempt with a decision and nothing else.
 fn with(lease: Lease, decision: Decision) -> Settlement {
@@ -31,12 +31,12 @@ fn with(lease: Lease, decision: Decision) -> Settlement {
 
 /// All decisions; those that wait use `after`.
 fn decisions(subject: &Subject, after: Duration) -> [Decision; 8] {
-    let because = Because::Backoff;
+    let because = DueReason::Backoff;
     [
         Decision::Succeed,
         Decision::Retry { after, sticky: false, because },
         Decision::Retry { after, sticky: true, because },
-        Decision::Snooze { after, because: Because::Snooze },
+        Decision::Snooze { after, because: DueReason::Snooze },
         Decision::Dead { failure: subject.timeout() },
         Decision::Fail { failure: subject.timeout() },
         Decision::Pause,
@@ -87,7 +87,7 @@ pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
     assert_eq!(settled, let_go(State::Scheduled));
 
     let job = subject.get(lease.job).await;
-    assert_eq!((job.status, job.attempt, job.because), (Status::Scheduled, 1, Because::Backoff));
+    assert_eq!((job.status, job.attempt, job.because), (Status::Scheduled, 1, DueReason::Backoff));
     assert!(later(&span, seconds(60)).contains(&job.due), "{job:?}");
     assert_eq!(job.failure, Some(subject.timeout()));
     let another = subject.holder().await;
@@ -99,7 +99,7 @@ pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
 
 /// The reason of a wait reads back as it was decided.
 pub async fn keeps_why_a_job_waits(subject: &Subject) {
-    for because in Because::ALL {
+    for because in DueReason::ALL {
         let retry = Decision::Retry { after: seconds(60), sticky: false, because };
         let (_, job, _) = settle_new(subject, retry).await;
         assert_eq!(job.because, because);
@@ -111,10 +111,10 @@ pub async fn keeps_why_a_job_waits(subject: &Subject) {
 
 /// A snooze makes the job wait as if the attempt had not happened.
 pub async fn counts_no_attempt_for_a_snooze(subject: &Subject) {
-    let snooze = Decision::Snooze { after: seconds(60), because: Because::Snooze };
+    let snooze = Decision::Snooze { after: seconds(60), because: DueReason::Snooze };
     let (settled, job, span) = settle_new(subject, snooze).await;
     assert_eq!(settled, let_go(State::Scheduled));
-    assert_eq!((job.status, job.attempt, job.because), (Status::Scheduled, 0, Because::Snooze));
+    assert_eq!((job.status, job.attempt, job.because), (Status::Scheduled, 0, DueReason::Snooze));
     assert!(later(&span, seconds(60)).contains(&job.due), "{job:?}");
 }
 
@@ -182,7 +182,7 @@ pub async fn keeps_a_sticky_retry_with_its_holder(subject: &Subject) {
     let job = subject.get(lease.job).await;
     let overdue = job.due.plus(ATTEMPT_TIMEOUT + GRACE);
     assert_eq!(job.status, Status::Leased { holder, overdue, wanted: None });
-    assert_eq!((job.fence, job.attempt, job.because), (fence, 1, Because::Backoff));
+    assert_eq!((job.fence, job.attempt, job.because), (fence, 1, DueReason::Backoff));
     assert!(later(&span, seconds(60)).contains(&job.due), "{job:?}");
     assert_eq!(job.failure, Some(subject.timeout()));
     let another = subject.holder().await;
@@ -246,7 +246,7 @@ pub async fn leaves_nothing_of_a_job_that_is_not_kept(subject: &Subject) {
 /// An ended job is kept for its retention.
 pub async fn keeps_a_job_for_as_long_as_was_said(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let keep = Keep { job: seconds(60), key: seconds(1) };
+    let keep = Retain { job: seconds(60), key: seconds(1) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     let prune = Prune { limit: 10, audit_older_than: seconds(3_600) };
     subject.clock.advance(seconds(50));

@@ -2,7 +2,7 @@
 
 use crate::{Subject, seconds};
 use rewheel_core::store::{Outcome, Settled, StoreError};
-use rewheel_core::{Fence, HolderId, JobId, Keep, Lease, State, Timestamp};
+use rewheel_core::{Fence, HolderId, JobId, Lease, Retain, State, Timestamp};
 use std::time::Duration;
 
 async fn start(subject: &Subject, holder: HolderId, lease: Lease) -> bool {
@@ -108,7 +108,7 @@ pub async fn is_refused_when_the_job_is_let_go(subject: &Subject) {
     subject.succeed(holder, lease).await;
     assert!(!start(subject, holder, lease).await, "it was settled");
     let (holder, lease) = subject.leased("charge").await;
-    subject.store.give_back(holder, &[lease], Keep::default()).await.unwrap();
+    subject.store.give_back(holder, &[lease], Retain::default()).await.unwrap();
     assert!(!start(subject, holder, lease).await, "it was given back");
 }
 

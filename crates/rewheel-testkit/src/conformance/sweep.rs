@@ -4,16 +4,16 @@ use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Claim, Leased, Settled, StoreError, Sweep, Watched, What};
+use rewheel_core::store::{ChangeVerb, Claim, Leased, Settled, StoreError, Sweep, Watched};
 use rewheel_core::{
-    Actor, Cause, Failure, HolderId, JobId, Keep, KindName, Lease, Limits, NewKind, State, Status,
-    Timestamp, When,
+    Actor, Cause, Failure, HolderId, JobId, KindName, Lease, Limits, NewKind, Retain, State,
+    Status, Timestamp, When,
 };
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// The jobs of an expired holder are freed, once.
-pub async fn takes_the_jobs_of_one_who_was_buried(subject: &Subject) {
+pub async fn takes_the_jobs_of_one_who_was_expired(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
     assert_eq!(subject.sweep(by).await, []);
@@ -83,7 +83,7 @@ pub async fn leaves_what_only_a_jump_of_the_clock_made_overdue(subject: &Subject
     let sweeper = subject.holder().await;
     subject.clock.advance(seconds(3_600));
     let sweep = async |watched| {
-        let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Keep::default()) };
+        let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Retain::default()) };
         subject.store.sweep(&sweep).await.unwrap().len()
     };
     let until = subject.now().await;
@@ -105,7 +105,7 @@ pub async fn takes_the_jobs_of_the_dead_after_the_clock_jumped(subject: &Subject
     let sweeper = subject.holder().await;
     subject.store.leave(gone).await.unwrap();
     let watched = Watched { until: Timestamp::from_millis(0), since: Duration::ZERO };
-    let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Keep::default()) };
+    let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Retain::default()) };
     assert_eq!(subject.store.sweep(&sweep).await.unwrap()[0].job, lease.job);
 }
 
@@ -129,7 +129,7 @@ pub async fn frees_no_more_than_asked(subject: &Subject) {
 
     let mut freed = HashSet::new();
     for expected in [2, 2, 1, 0] {
-        let events = subject.store.sweep(&Sweep::new(by, 2, Keep::default())).await.unwrap();
+        let events = subject.store.sweep(&Sweep::new(by, 2, Retain::default())).await.unwrap();
         assert_eq!(events.len(), expected);
         freed.extend(events.iter().map(|event| event.job));
     }
@@ -299,7 +299,9 @@ async fn claim_all(subject: &Subject, holder: HolderId) -> Vec<Leased> {
 /// What an operator wanted meanwhile is applied when the job is freed.
 pub async fn obeys_what_people_want(subject: &Subject) {
     let by = subject.holder().await;
-    for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+    for (what, state) in
+        [(ChangeVerb::Pause, State::Paused), (ChangeVerb::Cancel, State::Cancelled)]
+    {
         let (gone, lease) = subject.leased("charge").await;
         subject.change(lease.job, what).await;
         subject.store.leave(gone).await.unwrap();
@@ -321,7 +323,7 @@ pub async fn obeys_people_before_the_cap(subject: &Subject) {
     let holder = subject.holder().await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     subject.start(holder, lease).await;
-    subject.change(lease.job, What::Pause).await;
+    subject.change(lease.job, ChangeVerb::Pause).await;
     subject.take_over(by, holder).await;
     let job = subject.get(lease.job).await;
     assert_eq!((job.state(), job.takeovers_counted), (State::Paused, 3));
@@ -331,7 +333,7 @@ pub async fn obeys_people_before_the_cap(subject: &Subject) {
 pub async fn drops_what_is_cancelled_where_nothing_is_kept(subject: &Subject) {
     let by = subject.holder().await;
     let (gone, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     subject.store.leave(gone).await.unwrap();
 
     subject.store.sweep(&Sweep::new(by, 10, KEEP_NOTHING)).await.unwrap();
@@ -345,7 +347,7 @@ pub async fn the_dead_sweep_nothing(subject: &Subject) {
     let (gone, lease) = subject.leased("charge").await;
     subject.store.leave(gone).await.unwrap();
 
-    let answer = subject.store.sweep(&Sweep::new(gone, 10, Keep::default())).await;
+    let answer = subject.store.sweep(&Sweep::new(gone, 10, Retain::default())).await;
     assert!(matches!(answer, Err(StoreError::HolderDead(dead)) if dead == gone), "{answer:?}");
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
@@ -366,7 +368,7 @@ pub async fn two_who_sweep_free_each_job_once(subject: &Subject) {
 }
 
 /// A claim that runs concurrently with the expiration of its holder leaves no job that is never swept.
-pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
+pub async fn finds_what_a_claim_took_during_the_expiry(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let by = subject.holder().await;
     for claim_first in [true, false] {
@@ -374,7 +376,7 @@ pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
         subject.insert(&subject.jobs("charge", 3)).await;
         subject.clock.advance(LEASE_TTL + seconds(1));
         let claim = subject.try_claim(silent, &["charge"], 3);
-        let bury = subject.store.bury(by, silent, 0);
+        let bury = subject.store.expire_holder(by, silent, 0);
         let claimed =
             if claim_first { both(claim, bury).await.0 } else { both(bury, claim).await.1 };
         let taken = match claimed {

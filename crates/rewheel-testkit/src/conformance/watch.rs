@@ -3,7 +3,7 @@
 use crate::race::both;
 use crate::{Subject, seconds};
 use rewheel::Timeout;
-use rewheel_core::store::{Outcome, Settled, Wakes, Watch, What};
+use rewheel_core::store::{ChangeVerb, Outcome, Settled, Wakes, Watch};
 use rewheel_core::{KindChange, State};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -85,9 +85,9 @@ pub async fn a_sweep_wakes(subject: &Subject) {
 /// Every operator action that lets a job run wakes.
 pub async fn what_people_let_run_wakes(subject: &Subject) {
     for (state, what) in [
-        (State::Paused, What::Resume),
-        (State::Scheduled, What::Retry),
-        (State::Dead, What::Redrive { deadline: None }),
+        (State::Paused, ChangeVerb::Resume),
+        (State::Scheduled, ChangeVerb::Retry),
+        (State::Dead, ChangeVerb::Redrive { deadline: None }),
     ] {
         let job = subject.job_in(state.as_str(), state).await;
         let Some(mut watch) = watcher(subject) else { return };
@@ -98,7 +98,7 @@ pub async fn what_people_let_run_wakes(subject: &Subject) {
 
 /// A wanted pause or cancel of a leased job wakes its holder.
 pub async fn what_people_want_wakes(subject: &Subject) {
-    for what in [What::Pause, What::Cancel] {
+    for what in [ChangeVerb::Pause, ChangeVerb::Cancel] {
         let (_, lease) = subject.leased("charge").await;
         let Some(mut watch) = watcher(subject) else { return };
         subject.change(lease.job, what.clone()).await;

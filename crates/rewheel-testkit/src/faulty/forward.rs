@@ -3,28 +3,29 @@
 use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
-    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Settled,
-    Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
+    AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
+    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
+    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
+    SampleStore, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, TokenStore,
+    Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp,
-    Token, TokenId, TokenPut, TokenRevoked,
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, Retain, RetryAsk,
+    Timestamp, Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::future::pending;
 use std::time::Duration;
 
 #[async_trait]
 impl SubmitStore for FaultyStore {
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         self.check(insert.jobs.iter().map(|job| job.id))?;
         self.through(Verb::Insert, self.inner.insert(insert)).await
     }
 
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
         self.through(Verb::Reserve, self.inner.reserve(reserve)).await
     }
 }
@@ -36,29 +37,38 @@ impl WorkStore for FaultyStore {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>> {
+    ) -> StoreResult<Vec<LaneHead>> {
         self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
     }
 
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.through(Verb::Claim, self.inner.claim(claim)).await
     }
 
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
         self.through(Verb::ClaimLimited, self.inner.claim_limited(claim)).await
     }
 
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
         self.check(leases.iter().map(|lease| lease.job))?;
         self.through(Verb::Start, self.inner.start(holder, leases)).await
     }
 
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    async fn checkpoint(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        payload: &[u8],
+    ) -> StoreResult<bool> {
         self.check([lease.job].into_iter())?;
         self.through(Verb::Checkpoint, self.inner.checkpoint(holder, lease, payload)).await
     }
 
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
         self.check(settlements.iter().map(|settlement| settlement.lease.job))?;
         self.through(Verb::Settle, self.inner.settle(holder, settlements)).await
     }
@@ -67,13 +77,17 @@ impl WorkStore for FaultyStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         self.check(leases.iter().map(|lease| lease.job))?;
         self.through(Verb::GiveBack, self.inner.give_back(holder, leases, keep)).await
     }
 
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>> {
         self.check([extension.lease.job].into_iter())?;
         self.through(Verb::Extend, self.inner.extend(holder, extension)).await
     }
@@ -84,53 +98,58 @@ impl WorkStore for FaultyStore {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>> {
+    ) -> StoreResult<Vec<Lease>> {
         self.through(Verb::Held, self.inner.held(holder, older_than, after, limit)).await
     }
 }
 
 #[async_trait]
 impl LeaseStore for FaultyStore {
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
         self.through(Verb::Join, self.inner.join(holder)).await
     }
 
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         self.through(Verb::Renew, self.inner.renew(holder)).await
     }
 
-    async fn leave(&self, holder: HolderId) -> Answer<()> {
+    async fn leave(&self, holder: HolderId) -> StoreResult<()> {
         self.through(Verb::Leave, self.inner.leave(holder)).await
     }
 
-    async fn holders(&self) -> Answer<Vec<Holder>> {
+    async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.through(Verb::Holders, self.inner.holders()).await
     }
 
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {
         self.through(Verb::Holder, self.inner.holder(id)).await
     }
 
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        self.through(Verb::Bury, self.inner.bury(by, other, renewals)).await
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry> {
+        self.through(Verb::ExpireHolder, self.inner.expire_holder(by, other, renewals)).await
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.through(Verb::Sweep, self.inner.sweep(sweep)).await
     }
 }
 
 #[async_trait]
 impl KindStore for FaultyStore {
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
         self.through(Verb::PutKinds, self.inner.put_kinds(kinds, by)).await
     }
 
-    async fn kinds(&self) -> Answer<Vec<Kind>> {
+    async fn kinds(&self) -> StoreResult<Vec<Kind>> {
         self.through(Verb::Kinds, self.inner.kinds()).await
     }
 
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
         self.through(Verb::KindsSince, self.inner.kinds_since(since)).await
     }
 
@@ -139,90 +158,95 @@ impl KindStore for FaultyStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         self.through(Verb::ChangeKind, self.inner.change_kind(kind, change, by)).await
     }
 
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         self.through(Verb::EditKind, self.inner.edit_kind(edit, by)).await
     }
 
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>> {
         self.through(Verb::Grant, self.inner.grant(asks)).await
     }
 }
 
 #[async_trait]
 impl TokenStore for FaultyStore {
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut> {
         self.through(Verb::PutToken, self.inner.put_token(token, by)).await
     }
 
-    async fn tokens(&self) -> Answer<Vec<Token>> {
+    async fn tokens(&self) -> StoreResult<Vec<Token>> {
         self.through(Verb::Tokens, self.inner.tokens()).await
     }
 
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked> {
         self.through(Verb::RevokeToken, self.inner.revoke_token(id, by)).await
     }
 }
 
 #[async_trait]
 impl OperateStore for FaultyStore {
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         self.check(changes.iter().map(|change| change.job))?;
         self.through(Verb::Change, self.inner.change(changes, by, keep)).await
     }
 
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
         self.through(Verb::Deadlines, self.inner.deadlines(grace, limit)).await
     }
 
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.through(Verb::Unannounced, self.inner.unannounced(limit)).await
     }
 
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
         self.check(dead.iter().map(|letter| letter.job))?;
         self.through(Verb::Announce, self.inner.announce(dead)).await
     }
 
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         self.through(Verb::Prune, self.inner.prune(prune)).await
     }
 }
 
 #[async_trait]
 impl ReadStore for FaultyStore {
-    async fn now(&self) -> Answer<Timestamp> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         self.through(Verb::Now, self.inner.now()).await
     }
 
-    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         self.through(Verb::Get, self.inner.get(job)).await
     }
 
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         self.through(Verb::Find, self.inner.find(jobs)).await
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         self.through(Verb::Live, self.inner.live(jobs)).await
     }
 
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
         self.through(Verb::List, self.inner.list(filter, page)).await
     }
 
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
         self.through(Verb::Count, self.inner.count(filter, scan_max)).await
     }
 
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures> {
         self.through(Verb::Failures, self.inner.failures(scan)).await
     }
 
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.through(Verb::Attempts, self.inner.attempts(job)).await
     }
 
@@ -231,45 +255,45 @@ impl ReadStore for FaultyStore {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> StoreResult<Vec<AuditEntry>> {
         self.through(Verb::Audit, self.inner.audit(job, before, limit)).await
     }
 
-    async fn tally(&self) -> Answer<Vec<Tally>> {
+    async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.through(Verb::Tally, self.inner.tally()).await
     }
 
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
         self.through(Verb::LimitWaits, self.inner.limit_waits(limits)).await
     }
 
-    async fn books(&self) -> Answer<Books> {
+    async fn books(&self) -> StoreResult<Books> {
         self.through(Verb::Books, self.inner.books()).await
     }
 }
 
 #[async_trait]
 impl SampleStore for FaultyStore {
-    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+    async fn sample_now(&self, rows_max: usize) -> StoreResult<Option<Sample>> {
         self.through(Verb::SampleNow, self.inner.sample_now(rows_max)).await
     }
 
-    async fn sample(&self) -> Answer<Option<Sample>> {
+    async fn sample(&self) -> StoreResult<Option<Sample>> {
         self.through(Verb::Sample, self.inner.sample()).await
     }
 
-    async fn take_sample(&self) -> Answer<bool> {
+    async fn take_sample(&self) -> StoreResult<bool> {
         self.through(Verb::TakeSample, self.inner.take_sample()).await
     }
 }
 
 #[async_trait]
 impl Store for FaultyStore {
-    async fn risks(&self) -> Answer<Vec<Risk>> {
+    async fn risks(&self) -> StoreResult<Vec<Risk>> {
         self.inner.risks().await
     }
 
-    async fn unreadable(&self) -> Answer<Option<Risk>> {
+    async fn unreadable(&self) -> StoreResult<Option<Risk>> {
         self.inner.unreadable().await
     }
 
@@ -283,7 +307,7 @@ impl Store for FaultyStore {
         if self.is_silent { Box::new(Silence) } else { self.inner.watch() }
     }
 
-    async fn close(&self) -> Answer<()> {
+    async fn close(&self) -> StoreResult<()> {
         self.inner.close().await
     }
 }

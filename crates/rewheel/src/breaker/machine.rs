@@ -8,7 +8,7 @@ use super::totals::Totals;
 use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
 use crate::clock::Moment;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::observer::{Event, refused};
 use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Mutex, Ordering, OwnLine, lock};
@@ -126,12 +126,12 @@ impl Machine {
             let word = self.word();
             match word.phase() {
                 Phase::Closed | Phase::ForcedClosed => return Ok(self.pass(word)),
-                Phase::Isolated => return Err(Refused::new(Why::CircuitOpen, None)),
+                Phase::Isolated => return Err(Refused::new(GiveUpReason::CircuitOpen, None)),
                 Phase::Open => {
                     let until = Moment::from_nanos(self.open_until.load(Ordering::Acquire));
                     let rest = until.since(self.config.clock.now());
                     if !rest.is_zero() {
-                        return Err(Refused::new(Why::CircuitOpen, Some(rest)));
+                        return Err(Refused::new(GiveUpReason::CircuitOpen, Some(rest)));
                     }
                     self.change(|_, now| (now == word).then_some(Phase::HalfOpen));
                 }
@@ -153,7 +153,7 @@ impl Machine {
         }
         cold.probes.retain(|probe| probe.expires > now);
         if cold.probes.len() >= self.config.probes_max as usize {
-            return Some(Err(Refused::new(Why::CircuitOpen, None)));
+            return Some(Err(Refused::new(GiveUpReason::CircuitOpen, None)));
         }
         cold.probes_started += 1;
         let probe = Probe { id: cold.probes_started, expires: now.plus(self.config.probe_timeout) };

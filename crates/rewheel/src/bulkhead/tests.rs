@@ -1,6 +1,6 @@
 //! Tests of the bulkhead.
 
 #[cfg(not(loom))]
-mod places;
+mod slots;
 #[cfg(loom)]
 mod loom_bulkhead;

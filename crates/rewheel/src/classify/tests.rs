@@ -381,24 +381,24 @@ mod io_error {
         let missing = || io::Error::from(ErrorKind::NotFound);
         check(io::Error::other(missing()), stays("not_found"));
         check(io::Error::other(io::Error::other(missing())), stays("not_found"));
-        check(io::Error::other(Because(Some(Box::new(missing())))), stays("not_found"));
+        check(io::Error::other(DueReason(Some(Box::new(missing())))), stays("not_found"));
         check(io::Error::other(Arc::new(missing())), stays("not_found"));
         check(io::Error::new(ErrorKind::BrokenPipe, missing()), passes("broken_pipe"));
-        check(io::Error::other(Because(None)), passes("other"));
+        check(io::Error::other(DueReason(None)), passes("other"));
     }
 }
 
 /// An error with a cause.
 #[derive(Debug)]
-struct Because(Option<Box<dyn Error + Send + Sync>>);
+struct DueReason(Option<Box<dyn Error + Send + Sync>>);
 
-impl fmt::Display for Because {
+impl fmt::Display for DueReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("something Went wrong")
     }
 }
 
-impl Error for Because {
+impl Error for DueReason {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.as_deref().map(|source| source as _)
     }

@@ -2,7 +2,7 @@
 
 use super::RateLimiter;
 use crate::clock::Moment;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::queue::Ticket;
 use crate::sync::{Ordering, lock};
 use std::future::poll_fn;
@@ -56,7 +56,7 @@ impl Waiting {
     fn ask(&mut self, limiter: &RateLimiter, n: u32, now: Moment, waker: &Waker) -> Admission {
         let config = &limiter.shared.config;
         if u64::from(n) > config.rule.burst() {
-            return Admission::Refused(Refused::new(Why::AboveBurst, None));
+            return Admission::Refused(Refused::new(GiveUpReason::AboveBurst, None));
         }
         let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
         let is_turn = match self.ticket {
@@ -66,7 +66,9 @@ impl Waiting {
         let ready_at = if is_turn {
             match limiter.take(n, now) {
                 Ok(()) => return Admission::Admitted,
-                Err(Refused { why: Why::RateLimited, retry_in: Some(wait), .. }) => now.plus(wait),
+                Err(Refused { why: GiveUpReason::RateLimited, retry_in: Some(wait), .. }) => {
+                    now.plus(wait)
+                }
                 Err(refused) => return Admission::Refused(refused),
             }
         } else {
@@ -76,7 +78,7 @@ impl Waiting {
         let known_too_long = is_turn && ready_at > gives_up_at;
         let refused = || {
             let retry_in = (ready_at < Moment::NEVER).then(|| ready_at.since(now));
-            Admission::Refused(Refused::new(Why::RateLimited, retry_in))
+            Admission::Refused(Refused::new(GiveUpReason::RateLimited, retry_in))
         };
         if known_too_long || now >= gives_up_at {
             return refused();

@@ -1,7 +1,7 @@
 //! OpenTelemetry metrics of policies.
 
 use crate::breaker::BreakerState;
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use crate::observer::{Event, Observer};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter as OtelMeter};
@@ -173,7 +173,7 @@ impl Metrics {
         })
     }
 
-    fn ended(&self, name: &str, attempts: u32, elapsed: Duration, why: Option<Why>) {
+    fn ended(&self, name: &str, attempts: u32, elapsed: Duration, why: Option<GiveUpReason>) {
         let of_it = named(name);
         self.attempts.add(u64::from(attempts), std::slice::from_ref(&of_it));
         self.final_attempt.record(u64::from(attempts), std::slice::from_ref(&of_it));
@@ -188,19 +188,21 @@ impl Metrics {
         self.duration.record(elapsed.as_secs_f64(), &[of_it, success]);
     }
 
-    fn refused(&self, name: &str, why: Why) {
+    fn refused(&self, name: &str, why: GiveUpReason) {
         match why {
-            Why::CircuitOpen => self.rejections.add(1, &[named(name)]),
-            Why::RateLimited | Why::AboveBurst => self.rejected.add(1, &[named(name)]),
+            GiveUpReason::CircuitOpen => self.rejections.add(1, &[named(name)]),
+            GiveUpReason::RateLimited | GiveUpReason::AboveBurst => {
+                self.rejected.add(1, &[named(name)])
+            }
             // These are counted as the reason of a failed call.
-            Why::BulkheadFull
-            | Why::BudgetExhausted
-            | Why::Stopped
-            | Why::AttemptsExhausted
-            | Why::Deadline
-            | Why::Timeout
-            | Why::Cancelled
-            | Why::Nested => {}
+            GiveUpReason::BulkheadFull
+            | GiveUpReason::BudgetExhausted
+            | GiveUpReason::Stopped
+            | GiveUpReason::AttemptsExhausted
+            | GiveUpReason::Deadline
+            | GiveUpReason::Timeout
+            | GiveUpReason::Cancelled
+            | GiveUpReason::Nested => {}
         }
     }
 
@@ -213,9 +215,9 @@ impl Metrics {
         self.state.record(number, &[named(name)]);
     }
 
-    fn admitted(&self, name: &str, by: Why, waited: Duration) {
-        let policy = if by == Why::BulkheadFull { "bulkhead" } else { "rate_limiter" };
-        if by != Why::BulkheadFull {
+    fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
+        let policy = if by == GiveUpReason::BulkheadFull { "bulkhead" } else { "rate_limiter" };
+        if by != GiveUpReason::BulkheadFull {
             self.allowed.add(1, &[named(name)]);
         }
         self.wait.record(waited.as_secs_f64(), &[named(name), KeyValue::new("policy", policy)]);

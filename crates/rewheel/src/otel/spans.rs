@@ -116,11 +116,11 @@ impl Trace {
         self.span.record("retry.success", result.is_ok());
         let Err(error) = result else { return };
         let category = error.category().as_str();
-        self.span.record("retry.failure_reason", error.why().as_str());
+        self.span.record("retry.failure_reason", error.reason().as_str());
         self.span.record("retry.error_classification", category);
         self.span.record("error.type", category);
         self.span.record("otel.status_code", "error");
-        self.span.record("otel.status_description", error.why().as_str());
+        self.span.record("otel.status_description", error.reason().as_str());
         if let Some(last) = error.last() {
             self.span.record("retry.last_error", last.to_string());
         }

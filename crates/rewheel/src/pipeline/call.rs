@@ -55,7 +55,7 @@ impl<K> Pipeline<K> {
     /// # }
     /// ```
     ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
+    /// Cancel safe: dropping it drops the running attempt, gives back permits and slots, and
     /// leaves every line.
     #[inline]
     pub fn run<F, Fut, T, E>(

@@ -56,7 +56,7 @@ impl Pipeline {
     /// Every call names its key with [`key`](crate::Call::key), or does not compile.
     ///
     /// ```
-    /// use rewheel::{CircuitBreaker, Pipeline, RateLimiter, Retry, Why, millis};
+    /// use rewheel::{CircuitBreaker, Pipeline, RateLimiter, Retry, GiveUpReason, millis};
     /// use std::io;
     /// # async fn get(host: &str) -> io::Result<u32> {
     /// #     if host == "down" { Err(io::ErrorKind::ConnectionRefused.into()) } else { Ok(7) }
@@ -75,7 +75,7 @@ impl Pipeline {
     /// let refused = fetch.run(|_| get("down")).key("down").await.unwrap_err();
     /// let page = fetch.run(|_| get("up")).key("up").await;
     ///
-    /// assert_eq!((down.why(), refused.why()), (Why::AttemptsExhausted, Why::CircuitOpen));
+    /// assert_eq!((down.reason(), refused.reason()), (GiveUpReason::AttemptsExhausted, GiveUpReason::CircuitOpen));
     /// assert_eq!(page.unwrap(), 7);
     /// # }
     /// ```

@@ -11,7 +11,7 @@ use crate::breaker::{Outcome, OwnedPermit};
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::limiter::{self, Admission};
 use crate::nesting::Inside;
 use crate::observer::Event;
@@ -89,7 +89,7 @@ enum Slot {
     },
     Permit(crate::breaker::Token),
     KeyedPermit(OwnedPermit),
-    Place,
+    BulkheadPermit,
     LimiterLine(limiter::Waiting),
     BulkheadLine(bulkhead::Waiting),
 }
@@ -163,7 +163,7 @@ impl Machine {
     /// Gives up because the caller cancelled. A running attempt must have been dropped before.
     pub(super) fn cancel(&mut self, plan: &Plan) -> Need {
         self.release(plan, 0);
-        let refused = Refused::new(Why::Cancelled, None);
+        let refused = Refused::new(GiveUpReason::Cancelled, None);
         self.report_end(plan, Verdict::Stop, refused);
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
     }
@@ -220,7 +220,7 @@ impl Machine {
                 Step::Bulkhead(bulkhead) => {
                     let mut line = self.take_bulkhead_line();
                     match line.poll(bulkhead, waker) {
-                        bulkhead::Entry::Entered => Ok(Slot::Place),
+                        bulkhead::Entry::Entered => Ok(Slot::BulkheadPermit),
                         bulkhead::Entry::Refused(refused) => Err(refused),
                         bulkhead::Entry::Later(at) => {
                             self.slots[self.depth] = Slot::BulkheadLine(line);
@@ -259,7 +259,7 @@ impl Machine {
         mut reached: Reached,
     ) -> Need {
         let mut earlier = None;
-        let mut why = refused.unwrap_or(Refused::new(Why::Stopped, None));
+        let mut why = refused.unwrap_or(Refused::new(GiveUpReason::Stopped, None));
         while let Some(index) = self.depth.checked_sub(1) {
             if let Step::Retry(retry) = &plan.steps[index] {
                 match self.after_attempt(plan, index, retry, verdict, reached) {
@@ -273,7 +273,7 @@ impl Machine {
                     }
                     After::Return => {}
                     After::GiveUp(reason) => {
-                        if reason != Why::Stopped {
+                        if reason != GiveUpReason::Stopped {
                             why = Refused::new(reason, why.retry_in);
                             // The call was given up here, so a retry further out must not continue.
                             verdict = Verdict::Stop;
@@ -304,7 +304,7 @@ impl Machine {
             | Slot::Ends(_)
             | Slot::Permit(_)
             | Slot::KeyedPermit(_)
-            | Slot::Place
+            | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => self.attempts,
         }
@@ -318,7 +318,7 @@ impl Machine {
             | Slot::Ends(_)
             | Slot::Permit(_)
             | Slot::KeyedPermit(_)
-            | Slot::Place
+            | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => false,
         }
@@ -347,13 +347,13 @@ impl Machine {
         let mut after = position.after(retry, verdict, now.since(*started), &plan.random);
         if let After::Wait(delay) = after {
             if outer_end.is_some_and(|end| now.plus(delay) >= end) {
-                after = After::GiveUp(Why::Deadline);
+                after = After::GiveUp(GiveUpReason::Deadline);
             } else if reached == Reached::Yes
                 && plan.budget.as_ref().is_some_and(|budget| budget.withdraw().is_err())
             {
                 // Repeating a call that never reached the dependency does not load it.
 
-                after = After::GiveUp(Why::BudgetExhausted);
+                after = After::GiveUp(GiveUpReason::BudgetExhausted);
             }
         }
         if let After::Wait(delay) = after {
@@ -419,7 +419,7 @@ impl Machine {
                 breaker.machine().record(token, class.and_then(Outcome::of_class));
             }
             (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
-            (Slot::Place, Step::Bulkhead(bulkhead)) => bulkhead.release(),
+            (Slot::BulkheadPermit, Step::Bulkhead(bulkhead)) => bulkhead.release(),
             (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
             (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),
             _ => {}

@@ -17,8 +17,8 @@ mod model;
 
 use super::Pipeline;
 use crate::{
-    Attempt, BreakerState, Bulkhead, Category, CircuitBreaker, Class, Classify, Clock, ManualClock,
-    RateLimiter, Retry, Statistics, Why, millis, seconds,
+    Attempt, BreakerState, Bulkhead, Category, CircuitBreaker, Class, Classify, Clock,
+    GiveUpReason, ManualClock, RateLimiter, Retry, Statistics, millis, seconds,
 };
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -104,7 +104,7 @@ fn without_a_policy_a_call_is_just_made() {
     let pipeline = Pipeline::new().clock(&clock);
     assert_eq!(run(&pipeline, &clock, seconds(1), Ok(7)), (Ok(7), 1));
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), error.attempts(), calls), (Why::Stopped, 1, 1));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::Stopped, 1, 1));
     assert_eq!(error.into_last(), Some(Failure::Busy));
 }
 
@@ -154,7 +154,7 @@ fn clones_share_state_and_changes_do_not_reach_back() {
     let one = Pipeline::new().circuit_breaker(&breaker).clock(&clock);
     let other = one.clone().timeout(seconds(1));
     fail(&one, &clock);
-    assert_eq!(fail(&other, &clock).0.why(), Why::CircuitOpen);
+    assert_eq!(fail(&other, &clock).0.reason(), GiveUpReason::CircuitOpen);
     assert_eq!((one.explain().steps.len(), other.explain().steps.len()), (1, 2));
 }
 
@@ -171,12 +171,12 @@ fn a_judge_decides_about_foreign_errors_and_about_successes() {
     let judged = |script: &[Result<u32, &'static str>]| {
         let mut turns = script.iter().copied().cycle();
         let call = pipeline.run(|_| std::future::ready(turns.next().unwrap())).judge(judge);
-        finish(clock.drive(call)).map_err(|error| (error.why(), error.attempts()))
+        finish(clock.drive(call)).map_err(|error| (error.reason(), error.attempts()))
     };
     assert_eq!(judged(&[Err("busy"), Ok(0), Ok(3)]), Ok(3));
     assert_eq!(judged(&[Ok(0)]), Ok(0), "the best there is");
-    assert_eq!(judged(&[Err("busy"), Err("lost")]), Err((Why::Stopped, 2)));
-    assert_eq!(judged(&[Err("busy")]), Err((Why::AttemptsExhausted, 5)));
+    assert_eq!(judged(&[Err("busy"), Err("lost")]), Err((GiveUpReason::Stopped, 2)));
+    assert_eq!(judged(&[Err("busy")]), Err((GiveUpReason::AttemptsExhausted, 5)));
 }
 
 #[test]
@@ -185,7 +185,11 @@ fn a_budget_bounds_the_retries_of_all_calls() {
     let budget = crate::RetryBudget::ratio(0.0).floor_per_second(0).burst(3).build();
     let pipeline = Pipeline::new().retry(FIVE).retry_budget(&budget).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), calls), (Why::BudgetExhausted, 4));
+    assert_eq!((error.reason(), calls), (GiveUpReason::BudgetExhausted, 4));
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), calls), (Why::BudgetExhausted, 1), "a first attempt is never blocked");
+    assert_eq!(
+        (error.reason(), calls),
+        (GiveUpReason::BudgetExhausted, 1),
+        "a first attempt is never blocked"
+    );
 }

@@ -6,7 +6,7 @@ use super::progress::{Next, Outcome, Past, Progress};
 use super::spill::Blocks;
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
-use crate::error::{Error, Why};
+use crate::error::{Error, GiveUpReason};
 
 impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, Setup<O>>
 where
@@ -28,7 +28,11 @@ where
         progress.note_start();
         if setup.is_cancelled() {
             let attempts = progress.attempt().number() - 1;
-            return Err(progress.give_up::<T, H>(Why::Cancelled, attempts, &mut self.hooks));
+            return Err(progress.give_up::<T, H>(
+                GiveUpReason::Cancelled,
+                attempts,
+                &mut self.hooks,
+            ));
         }
         setup.deposit();
         loop {
@@ -45,9 +49,9 @@ where
                     let cancel = setup.cancel().cloned();
                     let waited = setup.clock().wait_blocking(delay, cancel.as_ref());
                     let why = match waited {
-                        Waited::Cancelled => Why::Cancelled,
+                        Waited::Cancelled => GiveUpReason::Cancelled,
                         // The wait took longer than planned.
-                        Waited::Fully if progress.is_over() => Why::Deadline,
+                        Waited::Fully if progress.is_over() => GiveUpReason::Deadline,
                         Waited::Fully => continue,
                     };
                     return Err(progress.give_up::<T, H>(why, attempt.number(), &mut self.hooks));

@@ -7,7 +7,7 @@ use super::{Attempt, Hooks, Judge};
 use crate::cancel::Cancelled;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
-use crate::error::{Error, Why};
+use crate::error::{Error, GiveUpReason};
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -119,7 +119,7 @@ where
 /// What interrupts an attempt.
 enum Interruption {
     Timeout,
-    GiveUp(Why),
+    GiveUp(GiveUpReason),
 }
 
 impl<F, A, Fut, T, E, J, H, O> RetryFuture<F, A, Fut, E, J, H, O>
@@ -157,7 +157,7 @@ where
         let started = past.started();
         if this.setup.is_cancelled() {
             drop(inside);
-            return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+            return Poll::Ready(Err(self.give_up(GiveUpReason::Cancelled)));
         }
         this.setup.deposit();
         self.as_mut().start_attempt();
@@ -253,7 +253,7 @@ where
                 panic!("a retry that is over was polled again");
             };
             if is_cancelled(this.setup.cancelled(), cx) {
-                return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+                return Poll::Ready(Err(self.give_up(GiveUpReason::Cancelled)));
             }
             if let PhaseProjection::Waiting { timer } = phase.project()
                 && timer.poll(cx).is_pending()
@@ -262,7 +262,7 @@ where
             }
             if Progress::new(this.setup, past).is_over() {
                 // The wait took longer than planned.
-                return Poll::Ready(Err(self.give_up(Why::Deadline)));
+                return Poll::Ready(Err(self.give_up(GiveUpReason::Deadline)));
             }
             let _inside = self.setup.mark();
             self.as_mut().start_attempt();
@@ -312,7 +312,7 @@ where
         };
         Progress::new(this.setup, past).note_start();
         if is_cancelled(this.setup.cancelled(), cx) {
-            return Poll::Ready(Interruption::GiveUp(Why::Cancelled));
+            return Poll::Ready(Interruption::GiveUp(GiveUpReason::Cancelled));
         }
         let PhaseProjection::Timed { ends, mut timer, .. } = phase.project() else {
             return Poll::Pending;
@@ -327,12 +327,12 @@ where
         let mut progress = Progress::new(this.setup, past);
         if progress.is_over() {
             progress.report_failure(&Class::retry(Category::Timeout));
-            return Poll::Ready(Interruption::GiveUp(Why::Deadline));
+            return Poll::Ready(Interruption::GiveUp(GiveUpReason::Deadline));
         }
         Poll::Ready(Interruption::Timeout)
     }
 
-    fn give_up(mut self: Pin<&mut Self>, why: Why) -> Error<E> {
+    fn give_up(mut self: Pin<&mut Self>, why: GiveUpReason) -> Error<E> {
         let is_running = self.state.is_running();
         let mut past = self.as_mut().end_attempt();
         let this = self.project();

@@ -5,7 +5,7 @@ use super::{Attempt, Hooks, Position, Retrying, Step};
 use crate::cancel::CancelToken;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Error, Refused, Why};
+use crate::error::{Error, GiveUpReason, Refused};
 use crate::nesting::{Inside, Outermost};
 use crate::observer::Event;
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
     /// Gives up without another attempt, after `attempts` attempts.
     pub(super) fn give_up<T, H: Hooks<T, E>>(
         &mut self,
-        why: Why,
+        why: GiveUpReason,
         attempts: u32,
         hooks: &mut H,
     ) -> Error<E> {
@@ -174,7 +174,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         if let (Step::Wait(_), Some(budget)) = (step, setup.budget())
             && budget.withdraw().is_err()
         {
-            step = Step::GiveUp(Why::BudgetExhausted);
+            step = Step::GiveUp(GiveUpReason::BudgetExhausted);
         }
         let is_error = matches!(outcome, Outcome::Finished(Err(_)));
         let value = match outcome {
@@ -193,7 +193,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
                 setup.report_retry(&retrying, hooks);
                 Next::Wait(delay)
             }
-            Step::Return => Next::Return(Err(self.give_up(Why::Stopped, attempt, hooks))),
+            Step::Return => Next::Return(Err(self.give_up(GiveUpReason::Stopped, attempt, hooks))),
             Step::GiveUp(why) => {
                 let error = self.give_up(why, attempt, hooks);
                 // A value that was rejected is still the best result available.

@@ -3,7 +3,7 @@
 use super::{Nested, Retry, UNLIMITED};
 use crate::classify::Verdict;
 use crate::duration::nanos;
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use crate::random::Random;
 use crate::ratio::Ratio;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub enum Step {
     /// Wait this long, then make the next attempt.
     Wait(Duration),
     /// Return the failure.
-    GiveUp(Why),
+    GiveUp(GiveUpReason),
 }
 
 /// The attempts of one call, without clock, timer or I/O: it takes results and returns steps.
@@ -74,7 +74,7 @@ pub enum Step {
 /// All retries in Rewheel use this type; use it to retry with your own executor or event loop.
 ///
 /// ```
-/// use rewheel::{Random, Retry, Series, Step, Verdict, Why, millis};
+/// use rewheel::{Random, Retry, Series, Step, Verdict, GiveUpReason, millis};
 /// use std::time::Duration;
 ///
 /// let random = Random::thread();
@@ -83,7 +83,7 @@ pub enum Step {
 /// assert_eq!(series.attempt().number(), 2);
 /// assert_eq!(
 ///     series.after(Verdict::Retry, millis(100), &random),
-///     Step::GiveUp(Why::AttemptsExhausted),
+///     Step::GiveUp(GiveUpReason::AttemptsExhausted),
 /// );
 /// ```
 #[derive(Clone, Debug)]
@@ -191,20 +191,20 @@ impl Position {
     ) -> Step {
         let asked = match verdict {
             Verdict::Done => return Step::Return,
-            Verdict::Stop => return Step::GiveUp(Why::Stopped),
+            Verdict::Stop => return Step::GiveUp(GiveUpReason::Stopped),
             Verdict::Retry => None,
             Verdict::RetryAfter(delay) => Some(delay),
         };
         if self.suppressed {
-            return Step::GiveUp(Why::Nested);
+            return Step::GiveUp(GiveUpReason::Nested);
         }
         if self.attempt >= retry.attempts_max {
-            return Step::GiveUp(Why::AttemptsExhausted);
+            return Step::GiveUp(GiveUpReason::AttemptsExhausted);
         }
         let delay = self.delay(retry, asked, random);
         // A delay that ends after the deadline would only postpone the failure.
         if nanos(elapsed).saturating_add(delay) >= retry.deadline {
-            return Step::GiveUp(Why::Deadline);
+            return Step::GiveUp(GiveUpReason::Deadline);
         }
         self.previous = delay;
         self.waited = self.waited.saturating_add(delay);

@@ -4,7 +4,7 @@ use super::Call;
 use super::call::marker::{Async, Blocking};
 use crate::classify::Category;
 use crate::clock::ThreadWaker;
-use crate::error::{Error, Why};
+use crate::error::{Error, GiveUpReason};
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -37,7 +37,7 @@ pub struct FailedCall {
     /// How long it took altogether, waits included.
     pub elapsed: Duration,
     /// Why it was given up.
-    pub why: Why,
+    pub why: GiveUpReason,
     /// What kind the last failure was.
     pub category: Category,
 }
@@ -45,10 +45,10 @@ pub struct FailedCall {
 impl FailedCall {
     /// Returns what to hand over; nothing if the call was cancelled.
     pub(crate) fn of<E>(call: &Error<E>) -> Option<FailedCall> {
-        (call.why() != Why::Cancelled).then(|| FailedCall {
+        (call.reason() != GiveUpReason::Cancelled).then(|| FailedCall {
             attempts: call.attempts(),
             elapsed: call.elapsed(),
-            why: call.why(),
+            why: call.reason(),
             category: call.category(),
         })
     }
@@ -56,7 +56,7 @@ impl FailedCall {
 
 /// The result of a call that may be finished later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durably<T, R> {
+pub enum SpillOutcome<T, R> {
     /// The call succeeded in this process.
     Done(T),
     /// The work was handed over.
@@ -103,7 +103,7 @@ where
     /// A cancelled call is not handed over.
     ///
     /// ```
-    /// use rewheel::{Durably, FailedCall, Retry, Retryable, Spill, millis};
+    /// use rewheel::{SpillOutcome, FailedCall, Retry, Retryable, Spill, millis};
     /// use std::{io, sync::Mutex};
     ///
     /// /// Stands for the durable engine.
@@ -125,25 +125,25 @@ where
     /// let later = Later(Mutex::default());
     /// let answer = (|| async { Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)) })
     ///     .retry(Retry::fixed(millis(1)).attempts_max(2))
-    ///     .or_durably(&later, "charge order 17")
+    ///     .or_spill_to(&later, "charge order 17")
     ///     .await;
-    /// assert_eq!(answer.unwrap(), Durably::Spilled(1));
+    /// assert_eq!(answer.unwrap(), SpillOutcome::Spilled(1));
     /// assert_eq!(*later.0.lock().unwrap(), [("charge order 17", 2)]);
     /// # }
     /// ```
     ///
     /// # Errors
     /// Says why the call was given up, and why it could not be handed over.
-    pub async fn or_durably<D, W>(
+    pub async fn or_spill_to<D, W>(
         self,
         spill: &D,
         job: W,
-    ) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>>
+    ) -> Result<SpillOutcome<T, D::Receipt>, SpillError<E, D::Error>>
     where
         D: Spill<W>,
     {
         match self.into_future().await {
-            Ok(value) => Ok(Durably::Done(value)),
+            Ok(value) => Ok(SpillOutcome::Done(value)),
             Err(call) => hand_over(call, spill, job).await,
         }
     }
@@ -153,7 +153,7 @@ impl<F, A, T, E, J, H, S> Call<F, Blocking<A, T, E>, J, H, S>
 where
     Self: Blocks<T, E>,
 {
-    /// As [`or_durably`](Call::or_durably), for a call that blocks: this thread is blocked until the
+    /// As [`or_spill_to`](Call::or_spill_to), for a call that blocks: this thread is blocked until the
     /// job is handed over.
     ///
     /// Use it where blocking is allowed, as in `tokio::task::spawn_blocking`: what takes the job over
@@ -165,12 +165,12 @@ where
         self,
         spill: &D,
         job: W,
-    ) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>>
+    ) -> Result<SpillOutcome<T, D::Receipt>, SpillError<E, D::Error>>
     where
         D: Spill<W>,
     {
         match self.make_call() {
-            Ok(value) => Ok(Durably::Done(value)),
+            Ok(value) => Ok(SpillOutcome::Done(value)),
             Err(call) => block_on(hand_over(call, spill, job)),
         }
     }
@@ -186,12 +186,12 @@ async fn hand_over<T, E, D: Spill<W>, W>(
     call: Error<E>,
     spill: &D,
     job: W,
-) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>> {
+) -> Result<SpillOutcome<T, D::Receipt>, SpillError<E, D::Error>> {
     let Some(failed) = FailedCall::of(&call) else {
         return Err(SpillError { call, spill: None });
     };
     match spill.spill(job, failed).await {
-        Ok(receipt) => Ok(Durably::Spilled(receipt)),
+        Ok(receipt) => Ok(SpillOutcome::Spilled(receipt)),
         Err(why) => Err(SpillError { call, spill: Some(why) }),
     }
 }

@@ -14,7 +14,7 @@ mod errors;
 mod text;
 
 use super::{Attempt, Retry, Retryable};
-use crate::{Category, Class, Classify, Clock, Error, ManualClock, Why, millis, seconds};
+use crate::{Category, Class, Classify, Clock, Error, GiveUpReason, ManualClock, millis, seconds};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -128,9 +128,9 @@ struct Seen {
 
 impl Seen {
     #[track_caller]
-    fn gave_up(&self) -> (Why, u32, Duration, Option<Failure>) {
+    fn gave_up(&self) -> (GiveUpReason, u32, Duration, Option<Failure>) {
         let error = self.result.as_ref().unwrap_err();
-        (error.why(), error.attempts(), error.elapsed(), error.last().copied())
+        (error.reason(), error.attempts(), error.elapsed(), error.last().copied())
     }
 }
 
@@ -182,7 +182,8 @@ fn makes_as_many_attempts_as_allowed_and_no_more() {
         let expected: Vec<_> = (0..u64::from(attempts_max)).map(seconds).collect();
         assert_eq!(seen.starts, expected);
         let elapsed = seconds(u64::from(attempts_max) - 1);
-        let expected = (Why::AttemptsExhausted, attempts_max, elapsed, Some(Failure::Busy));
+        let expected =
+            (GiveUpReason::AttemptsExhausted, attempts_max, elapsed, Some(Failure::Busy));
         assert_eq!(seen.gave_up(), expected);
     }
 }
@@ -200,7 +201,7 @@ fn returns_the_first_success() {
 #[test]
 fn stops_at_once_when_another_attempt_cannot_help() {
     let seen = run_both(EVERY_SECOND, &[BUSY, GONE, DONE]);
-    assert_eq!(seen.gave_up(), (Why::Stopped, 2, seconds(1), Some(Failure::Gone)));
+    assert_eq!(seen.gave_up(), (GiveUpReason::Stopped, 2, seconds(1), Some(Failure::Gone)));
     assert_eq!(run_both(EVERY_SECOND, &[GONE]).gave_up().2, Duration::ZERO);
 }
 
@@ -210,7 +211,7 @@ fn the_last_of_all_attempts_is_number_u32_max() {
     let script = Script::new(&[BUSY]);
     let call = (|attempt| script.blocking(attempt)).retry(policy).clock(&script.clock);
     let error = call.starting_at(u32::MAX - 2).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, u32::MAX));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, u32::MAX));
     assert_eq!(script.calls(), 3);
 }
 

@@ -203,7 +203,7 @@ fn budgets_bulkheads_timeouts_and_statuses_refuse_the_same_values_in_both_forms(
         "invalid floor_per_second `1000001`: use at most 1000000"
     );
     refuses!(budget(), burst / try_burst(0), "invalid burst `0`: use 1 to 1000000");
-    refuses!(Bulkhead::places / try_places(0), "invalid places `0`: use 1 or more");
+    refuses!(Bulkhead::concurrency / try_concurrency(0), "invalid concurrency `0`: use 1 or more");
     refuses!(Timeout::new / try_new(ZERO), "invalid timeout `0s`: use a time above zero");
     let set = StatusSet::EMPTY;
     refuses!(set, with / try_with(99), "invalid status `99`: use 100 to 599");

@@ -2,7 +2,7 @@
 
 use super::{PipelineLayer, PipelineService, ResponseFuture};
 use crate::error::Error;
-use crate::retry::{Durably, FailedCall, Judge, Spill, SpillError};
+use crate::retry::{FailedCall, Judge, Spill, SpillError, SpillOutcome};
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::future::Future;
@@ -13,10 +13,10 @@ use tower_service::Service;
 
 impl<J> PipelineLayer<J> {
     /// Hands requests that are given up to something that outlives this process: `job` makes the job
-    /// of a request. A response is then [`Durably::Done`] or [`Durably::Spilled`].
+    /// of a request. A response is then [`SpillOutcome::Done`] or [`SpillOutcome::Spilled`].
     ///
     /// ```
-    /// use rewheel::{Durably, FailedCall, Pipeline, Retry, Spill, millis};
+    /// use rewheel::{SpillOutcome, FailedCall, Pipeline, Retry, Spill, millis};
     /// use std::io;
     /// use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
     ///
@@ -36,21 +36,21 @@ impl<J> PipelineLayer<J> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let policies = Pipeline::new().retry(Retry::exponential(millis(1)).attempts_max(2));
-    /// let layer = policies.layer().or_durably(Later, |order: u64| format!("charge order {order}"));
+    /// let layer = policies.layer().or_spill_to(Later, |order: u64| format!("charge order {order}"));
     /// let mut charge = ServiceBuilder::new().layer(layer).service(service_fn(|_: u64| async {
     ///     Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut))
     /// }));
     ///
     /// let answer = charge.ready().await.unwrap().call(17).await.unwrap();
-    /// assert_eq!(answer, Durably::Spilled(("charge order 17".to_owned(), 2)));
+    /// assert_eq!(answer, SpillOutcome::Spilled(("charge order 17".to_owned(), 2)));
     /// # }
     /// ```
-    pub fn or_durably<D, M>(self, spill: D, job: M) -> SpillLayer<J, D, M> {
+    pub fn or_spill_to<D, M>(self, spill: D, job: M) -> SpillLayer<J, D, M> {
         SpillLayer { layer: self, spill, job }
     }
 }
 
-/// A [`PipelineLayer`] that hands over what is given up. Made by [`PipelineLayer::or_durably`].
+/// A [`PipelineLayer`] that hands over what is given up. Made by [`PipelineLayer::or_spill_to`].
 #[derive(Clone)]
 pub struct SpillLayer<J, D, M> {
     layer: PipelineLayer<J>,
@@ -90,7 +90,7 @@ where
     M: Fn(Req) -> W + Clone,
     W: Send + 'static,
 {
-    type Response = Durably<S::Response, D::Receipt>;
+    type Response = SpillOutcome<S::Response, D::Receipt>;
     type Error = SpillError<S::Error, D::Error>;
     type Future = SpillFuture<S, Req, J, D, M, D::Receipt, D::Error>;
 
@@ -149,7 +149,7 @@ where
     M: Fn(Req) -> W,
     W: Send + 'static,
 {
-    type Output = Result<Durably<S::Response, D::Receipt>, SpillError<S::Error, D::Error>>;
+    type Output = Result<SpillOutcome<S::Response, D::Receipt>, SpillError<S::Error, D::Error>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -157,7 +157,7 @@ where
             Some(spilling) => spilling,
             None => {
                 let call = match ready!(this.call.poll(cx)) {
-                    Ok(response) => return Poll::Ready(Ok(Durably::Done(response))),
+                    Ok(response) => return Poll::Ready(Ok(SpillOutcome::Done(response))),
                     Err(call) => call,
                 };
                 let (Some(failed), Some(request)) = (FailedCall::of(&call), this.request.take())
@@ -172,7 +172,7 @@ where
         let result = ready!(spilling.future.as_mut().poll(cx));
         let call = spilling.call.take().expect("polled after it was done");
         Poll::Ready(match result {
-            Ok(receipt) => Ok(Durably::Spilled(receipt)),
+            Ok(receipt) => Ok(SpillOutcome::Spilled(receipt)),
             Err(why) => Err(SpillError { call, spill: Some(why) }),
         })
     }

@@ -1,7 +1,9 @@
 //! Breakers that open too late, close too early, or never recover.
 
 use crate::race;
-use rewheel::{BreakerState, CircuitBreaker, Event, ManualClock, Observer, Why, millis, seconds};
+use rewheel::{
+    BreakerState, CircuitBreaker, Event, GiveUpReason, ManualClock, Observer, millis, seconds,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -70,7 +72,7 @@ fn half_open_admits_only_its_probes_of_fifty() {
         let admitted = permits.iter().filter(|permit| permit.is_ok()).count();
         assert_eq!(admitted, probes as usize);
         let refused = permits.iter().find_map(|permit| permit.as_ref().err()).unwrap();
-        assert_eq!(refused.why, Why::CircuitOpen);
+        assert_eq!(refused.why, GiveUpReason::CircuitOpen);
     }
 }
 

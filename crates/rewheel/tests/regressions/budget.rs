@@ -1,7 +1,7 @@
 //! Budgets that allow too many retries, or cost more than they save.
 
 use crate::{race, refused};
-use rewheel::{ManualClock, Retry, RetryBudget, Retryable, Why, seconds};
+use rewheel::{GiveUpReason, ManualClock, Retry, RetryBudget, Retryable, seconds};
 use std::time::Duration;
 
 /// Counts the retries that a number of calls are allowed if every call asks for one.
@@ -96,6 +96,6 @@ fn a_floor_lets_rare_calls_be_retried() {
         clock.advance(seconds(1));
         let call = (|| Err::<(), _>(refused())).retry(Retry::fixed(seconds(0)));
         let error = call.retry_budget(&budget).clock(&clock).call().unwrap_err();
-        assert_eq!(error.why(), Why::AttemptsExhausted);
+        assert_eq!(error.reason(), GiveUpReason::AttemptsExhausted);
     }
 }

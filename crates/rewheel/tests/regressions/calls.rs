@@ -2,8 +2,8 @@
 
 use crate::refused;
 use rewheel::{
-    Bulkhead, CancelToken, Category, CircuitBreaker, Class, ManualClock, Pipeline, Retry,
-    RetryBudget, Retryable, Statistics, Verdict, Why, millis, seconds,
+    Bulkhead, CancelToken, Category, CircuitBreaker, Class, GiveUpReason, ManualClock, Pipeline,
+    Retry, RetryBudget, Retryable, Statistics, Verdict, millis, seconds,
 };
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ fn total_deadline_counts_attempts_not_only_sleeps() {
         Err::<(), _>(refused())
     };
     let error = slow.retry(policy).clock(&clock).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::Deadline, 4));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Deadline, 4));
     assert_eq!(error.elapsed(), millis(12_030));
 }
 
@@ -58,7 +58,7 @@ fn panic_in_a_hook_poisons_nothing() {
         assert!(catch_unwind(in_give_up).is_err());
     }
     let error = call().call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 3));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 3));
 }
 
 /// Several: a panic in the observer, which runs at a state change, leaves the breaker stuck.
@@ -115,7 +115,7 @@ fn an_open_breaker_is_not_retried_and_costs_no_budget() {
         .retry_budget(&budget)
         .clock(&clock);
     let error = pipeline.run_blocking(|_| Ok::<_, io::Error>(())).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::CircuitOpen, 0));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::CircuitOpen, 0));
     assert_eq!((budget.balance(), clock.elapsed()), (9, Duration::ZERO));
 }
 
@@ -137,14 +137,14 @@ fn timeout_of_an_attempt_is_not_taken_for_a_cancellation() {
         }
     };
     drop(call);
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 2));
     assert_eq!(categories, [Category::Timeout]);
 }
 
 /// failsafe-go: listeners were skipped on a panic, and the slot was never released.
 #[test]
 fn panicking_call_gives_back_its_place() {
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let pipeline = Pipeline::new().bulkhead(&bulkhead);
     let call =
         AssertUnwindSafe(|| pipeline.run_blocking(|_| -> io::Result<()> { panic!("now") }).call());

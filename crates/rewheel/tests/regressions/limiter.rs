@@ -1,7 +1,7 @@
 //! Limiters that admit too many calls, forget waiters, or wait forever.
 
 use crate::{poll, race};
-use rewheel::{ManualClock, RateLimiter, Refused, Why, millis, seconds};
+use rewheel::{GiveUpReason, ManualClock, RateLimiter, Refused, millis, seconds};
 use std::future::Future;
 use std::panic::catch_unwind;
 use std::pin::Pin;
@@ -79,14 +79,14 @@ fn n_above_burst_is_an_error_not_a_wait() {
         RateLimiter::per_second(10).burst(3).clock(&clock).build(),
         RateLimiter::sliding_window(3, seconds(1)).clock(&clock).build(),
     ] {
-        assert_eq!(limiter.check_n(4).unwrap_err().why, Why::AboveBurst);
+        assert_eq!(limiter.check_n(4).unwrap_err().why, GiveUpReason::AboveBurst);
         let mut waiting = Box::pin(limiter.acquire_n(u32::MAX));
         let Poll::Ready(Err(refused)) = poll(waiting.as_mut()) else { panic!("it waits") };
-        assert_eq!((refused.why, refused.retry_in), (Why::AboveBurst, None));
+        assert_eq!((refused.why, refused.retry_in), (GiveUpReason::AboveBurst, None));
         assert!(limiter.check_n(3).is_ok(), "a refusal costs nothing");
     }
     let keyed = RateLimiter::per_second(10).burst(3).clock(&clock).keyed::<u32>(10);
-    assert_eq!(keyed.check_n(&1, 4).unwrap_err().why, Why::AboveBurst);
+    assert_eq!(keyed.check_n(&1, 4).unwrap_err().why, GiveUpReason::AboveBurst);
 }
 
 /// governor: all waiters are woken at once, and the fastest goes first.
@@ -139,7 +139,7 @@ fn waiters_that_time_out_leave_no_ghosts() {
     assert_eq!(answers[0], Poll::Ready(Ok(())), "the first was served in the last moment");
     for answer in &answers[1..] {
         let Poll::Ready(Err(refused)) = answer else { panic!("it still waits") };
-        assert_eq!(refused.why, Why::RateLimited);
+        assert_eq!(refused.why, GiveUpReason::RateLimited);
     }
     clock.advance(seconds(60));
     limiter.check().expect("ghosts are in the line");

@@ -3,7 +3,7 @@
 use super::scripted::{Answer, Script, Scripted, Seen, poll_once, retrying};
 use super::{reset, steady};
 use rewheel::tower::PipelineService;
-use rewheel::{CircuitBreaker, ManualClock, Pipeline, Why, seconds};
+use rewheel::{CircuitBreaker, GiveUpReason, ManualClock, Pipeline, seconds};
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ async fn a_refused_request_gives_back_its_permit_at_once() {
     let mut response = Box::pin(service.ready().await.unwrap().call(7));
     let refused = response.as_mut().await.unwrap_err();
 
-    assert_eq!((refused.why(), refused.attempts()), (Why::CircuitOpen, 0));
+    assert_eq!((refused.reason(), refused.attempts()), (GiveUpReason::CircuitOpen, 0));
     // While the future still exists.
     assert_eq!(permits.available_permits(), 1);
     drop(response);
@@ -156,7 +156,7 @@ async fn the_wait_for_readiness_counts_towards_the_attempt_timeout() {
 
     let error = clock.drive(response).await.unwrap_err();
 
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 2));
     assert_eq!(clock.elapsed(), seconds(11));
     drop(other);
     assert_eq!(permits.available_permits(), 1);
@@ -176,7 +176,7 @@ async fn an_error_while_a_retry_becomes_ready_is_judged_as_one_of_the_attempt() 
     let script = Script::answers([reset()]).readiness(unready(ErrorKind::PermissionDenied));
     let service = retrying(&clock, 3).layer().layer(script.service());
     let error = clock.drive(service.oneshot(7)).await.unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::Stopped, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Stopped, 2));
     assert_eq!(error.last().unwrap().kind(), ErrorKind::PermissionDenied);
 }
 
@@ -187,7 +187,7 @@ async fn an_error_before_there_is_a_request_is_returned_as_it_is() {
 
     let error = service.ready().await.err().unwrap();
 
-    assert_eq!((error.why(), error.attempts()), (Why::Stopped, 0));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Stopped, 0));
     assert!(error.source().unwrap().is::<std::io::Error>());
     assert_eq!(error.to_string(), "not attempted: connection refused");
 }

@@ -1,8 +1,8 @@
 //! Checks that a service hands over the requests that it gives up.
 
 use super::scripted::{Answer, Script, retrying};
-use super::{ErrorKind, Layer, ManualClock, Service, ServiceExt, Why, io};
-use rewheel::{Durably, FailedCall, Spill};
+use super::{ErrorKind, GiveUpReason, Layer, ManualClock, Service, ServiceExt, io};
+use rewheel::{FailedCall, Spill, SpillOutcome};
 use std::sync::{Arc, Mutex};
 
 /// Takes every job over, or none.
@@ -30,16 +30,16 @@ impl Spill<String> for Later {
 #[tokio::test]
 async fn a_request_that_is_given_up_is_handed_over_with_its_attempts() {
     let (clock, later) = (ManualClock::new(), Later::default());
-    let layer = retrying(&clock, 2).layer().or_durably(later.clone(), |n| format!("request {n}"));
+    let layer = retrying(&clock, 2).layer().or_spill_to(later.clone(), |n| format!("request {n}"));
     let script = Script::answers([super::reset(), super::reset(), Answer::Ok(200)]);
     let mut service = layer.layer(script.service());
 
     let response = service.ready().await.unwrap().call(7);
-    assert!(matches!(clock.drive(response).await, Ok(Durably::Spilled(1))));
+    assert!(matches!(clock.drive(response).await, Ok(SpillOutcome::Spilled(1))));
     assert_eq!(*later.taken.lock().unwrap(), [("request 7".to_owned(), 2)]);
 
     let response = service.ready().await.unwrap().call(8);
-    assert!(matches!(clock.drive(response).await, Ok(Durably::Done(200))));
+    assert!(matches!(clock.drive(response).await, Ok(SpillOutcome::Done(200))));
     assert_eq!(later.taken.lock().unwrap().len(), 1, "a request that succeeded was handed over");
 }
 
@@ -47,12 +47,12 @@ async fn a_request_that_is_given_up_is_handed_over_with_its_attempts() {
 async fn a_request_that_cannot_be_handed_over_says_both_reasons() {
     let clock = ManualClock::new();
     let down = Later { is_down: true, ..Later::default() };
-    let layer = retrying(&clock, 2).layer().or_durably(down, |n| format!("request {n}"));
+    let layer = retrying(&clock, 2).layer().or_spill_to(down, |n| format!("request {n}"));
     let mut service = layer.layer(Script::answers([super::reset(), super::reset()]).service());
 
     let response = service.ready().await.unwrap().call(7);
     let error = clock.drive(response).await.unwrap_err();
 
-    assert_eq!((error.call.why(), error.call.attempts()), (Why::AttemptsExhausted, 2));
+    assert_eq!((error.call.reason(), error.call.attempts()), (GiveUpReason::AttemptsExhausted, 2));
     assert_eq!(error.spill.map(|spill| spill.kind()), Some(ErrorKind::StorageFull));
 }

@@ -86,7 +86,7 @@ pub(super) async fn fill(store: &Arc<dyn Store>, size: Size) -> Result<Filled> {
 }
 
 fn batch(
-    places: std::ops::Range<usize>,
+    numbers: std::ops::Range<usize>,
     size: Size,
     kinds: &[KindName],
     created: Timestamp,
@@ -98,7 +98,7 @@ fn batch(
         let due = When::In(LATER + seconds((nth % 3_600) as u64));
         Ok(NewJob { tenant, due, ..NewJob::new(id, kinds[nth % kinds.len()].clone(), Vec::new()) })
     };
-    places.map(job).collect()
+    numbers.map(job).collect()
 }
 
 async fn insert(store: Arc<dyn Store>, jobs: Vec<NewJob>) -> Result<()> {

@@ -62,7 +62,7 @@ async fn a_paused_nodes_locks_do_not_stop_the_others() {
         acknowledged.push(id);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(cell.callee.calls_of(&held).len(), 1, "its holder was not buried");
+    assert_eq!(cell.callee.calls_of(&held).len(), 1, "its holder was not expired");
     connection.client.batch_execute("ROLLBACK").await.unwrap();
     cell.callee.wait_for(&held, WITHIN, |calls| calls.len() == 2).await;
     cell.callee.release_first();

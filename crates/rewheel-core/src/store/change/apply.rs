@@ -1,13 +1,13 @@
 //! Applies a user's change to a job, with the same result in every store.
 
-use super::{Changed, Edit, What};
-use crate::audit::Facts;
-use crate::decision::Because;
+use super::{ChangeVerb, Changed, Edit};
+use crate::audit::AuditFields;
+use crate::decision::DueReason;
 use crate::job::{Job, Status, Wanted, When};
 use crate::state::State;
 use crate::timestamp::Timestamp;
 
-impl What {
+impl ChangeVerb {
     /// Returns the job after the change, with its version unchanged. Pure; the store only writes
     /// the result.
     ///
@@ -19,7 +19,7 @@ impl What {
         now: Timestamp,
         payload_bytes_max: usize,
     ) -> Result<Job, Changed> {
-        if before.lane.kind.is_reserved() != matches!(self, What::Abort) {
+        if before.lane.kind.is_reserved() != matches!(self, ChangeVerb::Abort) {
             return Err(Changed::Reserved);
         }
         let (state, version) = (before.state(), before.version);
@@ -29,10 +29,11 @@ impl What {
         } else if !self.is_done(state) {
             let to = self.leads_to(state).ok_or(Changed::WrongState(state))?;
             match self {
-                What::Pause | What::Resume | What::Cancel | What::Abort => {}
-                What::Retry => go_on(now, &mut after, None)?,
-                What::Redrive { deadline } => go_on(now, &mut after, *deadline)?,
-                What::Edit(edit) => edit.apply(now, &mut after, payload_bytes_max)?,
+                ChangeVerb::Pause | ChangeVerb::Resume | ChangeVerb::Cancel | ChangeVerb::Abort => {
+                }
+                ChangeVerb::Retry => go_on(now, &mut after, None)?,
+                ChangeVerb::Redrive { deadline } => go_on(now, &mut after, *deadline)?,
+                ChangeVerb::Edit(edit) => edit.apply(now, &mut after, payload_bytes_max)?,
             }
             if to != state {
                 after.status = status(to, now);
@@ -45,19 +46,21 @@ impl What {
     }
 
     /// Returns the audit log values before and after the change.
-    pub fn facts(&self, before: &Job, after: &Job) -> (Facts, Facts) {
+    pub fn facts(&self, before: &Job, after: &Job) -> (AuditFields, AuditFields) {
         let of = |job: &Job| match self {
-            What::Edit(edit) => edit.facts(job),
-            What::Pause | What::Resume | What::Cancel | What::Abort
+            ChangeVerb::Edit(edit) => edit.facts(job),
+            ChangeVerb::Pause | ChangeVerb::Resume | ChangeVerb::Cancel | ChangeVerb::Abort
                 if before.state() == State::Leased =>
             {
-                Facts::default().with("wanted", job.status.wanted().map(Wanted::as_str))
+                AuditFields::default().with("wanted", job.status.wanted().map(Wanted::as_str))
             }
-            What::Pause | What::Resume | What::Cancel | What::Abort => state_of(job),
-            What::Retry | What::Redrive { .. } if before.deadline != after.deadline => {
+            ChangeVerb::Pause | ChangeVerb::Resume | ChangeVerb::Cancel | ChangeVerb::Abort => {
+                state_of(job)
+            }
+            ChangeVerb::Retry | ChangeVerb::Redrive { .. } if before.deadline != after.deadline => {
                 state_of(job).with("deadline", job.deadline.map(Timestamp::as_millis))
             }
-            What::Retry | What::Redrive { .. } => state_of(job),
+            ChangeVerb::Retry | ChangeVerb::Redrive { .. } => state_of(job),
         };
         (of(before), of(after))
     }
@@ -65,10 +68,10 @@ impl What {
     /// Returns whether a job without a holder is already in the requested state.
     const fn is_done(&self, state: State) -> bool {
         match self {
-            What::Pause => matches!(state, State::Paused),
-            What::Resume => matches!(state, State::Scheduled),
-            What::Cancel | What::Abort => matches!(state, State::Cancelled),
-            What::Retry | What::Redrive { .. } | What::Edit(_) => false,
+            ChangeVerb::Pause => matches!(state, State::Paused),
+            ChangeVerb::Resume => matches!(state, State::Scheduled),
+            ChangeVerb::Cancel | ChangeVerb::Abort => matches!(state, State::Cancelled),
+            ChangeVerb::Retry | ChangeVerb::Redrive { .. } | ChangeVerb::Edit(_) => false,
         }
     }
 
@@ -77,12 +80,12 @@ impl What {
     const fn wants(&self, wanted: Option<Wanted>) -> Option<Option<Wanted>> {
         match (self, wanted) {
             // A pause does not replace a requested cancellation.
-            (What::Pause, Some(wanted)) => Some(Some(wanted)),
-            (What::Pause, None) => Some(Some(Wanted::Pause)),
-            (What::Cancel | What::Abort, _) => Some(Some(Wanted::Cancel)),
-            (What::Resume, Some(Wanted::Cancel)) => Some(Some(Wanted::Cancel)),
-            (What::Resume, Some(Wanted::Pause) | None) => Some(None),
-            (What::Retry | What::Redrive { .. } | What::Edit(_), _) => None,
+            (ChangeVerb::Pause, Some(wanted)) => Some(Some(wanted)),
+            (ChangeVerb::Pause, None) => Some(Some(Wanted::Pause)),
+            (ChangeVerb::Cancel | ChangeVerb::Abort, _) => Some(Some(Wanted::Cancel)),
+            (ChangeVerb::Resume, Some(Wanted::Cancel)) => Some(Some(Wanted::Cancel)),
+            (ChangeVerb::Resume, Some(Wanted::Pause) | None) => Some(None),
+            (ChangeVerb::Retry | ChangeVerb::Redrive { .. } | ChangeVerb::Edit(_), _) => None,
         }
     }
 }
@@ -105,7 +108,7 @@ impl Edit {
         }
         if let Some(due) = self.due {
             job.due = due.resolve(now);
-            job.because = Because::Person;
+            job.because = DueReason::Person;
         }
         if let Some(deadline) = self.deadline {
             job.deadline = deadline.map(|deadline| deadline.resolve(now));
@@ -123,8 +126,8 @@ impl Edit {
     }
 
     /// Returns the current values that the edit changes.
-    fn facts(&self, job: &Job) -> Facts {
-        let mut facts = Facts::default();
+    fn facts(&self, job: &Job) -> AuditFields {
+        let mut facts = AuditFields::default();
         if self.payload.is_some() {
             let text = job.payload.as_deref().map(String::from_utf8_lossy);
             facts = facts.with("payload", text);
@@ -145,8 +148,8 @@ impl Edit {
     }
 }
 
-fn state_of(job: &Job) -> Facts {
-    Facts::default().with("state", Some(job.state()))
+fn state_of(job: &Job) -> AuditFields {
+    AuditFields::default().with("state", Some(job.state()))
 }
 
 /// Makes a job due now, unless its deadline has passed.
@@ -161,7 +164,7 @@ fn go_on(now: Timestamp, job: &mut Job, deadline: Option<When>) -> Result<(), Ch
         job.attempts_before = job.attempt;
     }
     job.due = now;
-    job.because = Because::Person;
+    job.because = DueReason::Person;
     Ok(())
 }
 

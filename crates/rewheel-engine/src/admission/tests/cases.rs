@@ -1,7 +1,7 @@
 //! Tests of single guarantees of admission.
 
 use super::world::{ME, World, lane};
-use crate::admission::{Admit, Ask, Fact, HeldBecause, Round, Suspect, Ticket};
+use crate::admission::{Admit, Ask, Fact, HeldReason, Round, Suspect, Ticket};
 use crate::settings::KindSettings;
 use crate::tenant_settings::TenantSettings;
 use rewheel::{millis, seconds};
@@ -20,14 +20,14 @@ fn run(admit: Admit) -> Box<Ticket> {
     }
 }
 
-fn waits(admit: &Admit) -> Option<HeldBecause> {
+fn waits(admit: &Admit) -> Option<HeldReason> {
     match admit {
         Admit::Wait(held) => Some(held.because),
         Admit::Run(_) | Admit::Return(_) | Admit::PutOff(_) => None,
     }
 }
 
-fn returns(admit: &Admit) -> Option<HeldBecause> {
+fn returns(admit: &Admit) -> Option<HeldReason> {
     match admit {
         Admit::Return(held) => Some(held.because),
         Admit::Run(_) | Admit::Wait(_) | Admit::PutOff(_) => None,
@@ -38,7 +38,7 @@ fn returns(admit: &Admit) -> Option<HeldBecause> {
 fn a_job_in_hand_of_a_kind_that_is_paused_goes_back() {
     let (mut world, mail) = world(4);
     world.change(&mail, |kind| kind.paused = true);
-    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::Paused));
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldReason::Paused));
     world.change(&mail, |kind| kind.paused = false);
     drop(run(world.admit(&mail, None)));
 }
@@ -47,9 +47,9 @@ fn a_job_in_hand_of_a_kind_that_is_paused_goes_back() {
 fn a_kind_that_does_not_exist_has_no_runner() {
     let (world, mail) = world(4);
     let other = KindName::parse("other").unwrap();
-    assert_eq!(returns(&world.admit(&other, None)), Some(HeldBecause::NoRunner));
+    assert_eq!(returns(&world.admit(&other, None)), Some(HeldReason::NoRunner));
     world.admission.apply(Fact::KindGone { kind: mail.clone() });
-    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::NoRunner));
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldReason::NoRunner));
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_pass_of_a_kind_is_not_taken_where_a_tenant_refuses() {
     world.clock.advance(seconds(1));
     let _running = run(world.admit(&mail, Some(&acme)));
     world.clock.advance(millis(500));
-    assert_eq!(waits(&world.admit(&mail, Some(&acme))), Some(HeldBecause::TenantLimit));
+    assert_eq!(waits(&world.admit(&mail, Some(&acme))), Some(HeldReason::TenantLimit));
     drop(run(world.admit(&mail, None)));
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::RateLimit));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::RateLimit));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_attempt_that_was_not_made_gives_its_pass_back_and_one_that_panicked_does_n
     world.clock.advance(seconds(1));
     run(world.admit(&mail, None)).unused();
     drop(run(world.admit(&mail, None)));
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::RateLimit));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::RateLimit));
     assert_eq!(world.admission.running(), 0);
 }
 
@@ -112,7 +112,7 @@ fn limits_over_the_fleet_are_kept_by_claims_alone() {
     let (tenant, is_retry, suspect) = (None, false, Suspect::No);
     let ask = Ask { kind: &mail, tenant, is_retry, suspect, is_within_fleet: false };
     // It was leased before the limit was set.
-    assert_eq!(returns(&world.ask(&ask)), Some(HeldBecause::Concurrency));
+    assert_eq!(returns(&world.ask(&ask)), Some(HeldReason::Concurrency));
     drop(run(world.ask(&Ask { is_within_fleet: true, ..ask })));
 }
 
@@ -120,13 +120,13 @@ fn limits_over_the_fleet_are_kept_by_claims_alone() {
 fn a_probe_runs_beside_old_attempts_that_hang_in_all_slots() {
     let (mut world, mail) = world(2);
     let _hung = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Concurrency));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Concurrency));
     world.park(&mail, Some(ME));
     assert!(world.admission.may_start());
     let probe = world.claim(&mail, None);
     assert!(probe.is_some() && world.claim(&mail, None).is_none(), "one probe");
     let _probe = run(world.admit(&mail, None));
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked));
 }
 
 #[test]
@@ -142,13 +142,13 @@ fn one_that_must_run_alone_is_not_overtaken_by_other_suspects() {
     let beside = run(world.ask(&ask(Suspect::Together)));
     let mut round = Round::default();
     let alone = world.admission.admit(&ask(Suspect::Alone), &mut round);
-    assert_eq!(waits(&alone), Some(HeldBecause::Concurrency));
+    assert_eq!(waits(&alone), Some(HeldReason::Concurrency));
     let next = world.admission.admit(&ask(Suspect::Together), &mut round);
-    assert_eq!(waits(&next), Some(HeldBecause::Concurrency), "it would overtake");
+    assert_eq!(waits(&next), Some(HeldReason::Concurrency), "it would overtake");
     drop(run(world.admission.admit(&ask(Suspect::No), &mut round)));
     drop(beside);
     let _alone = run(world.ask(&ask(Suspect::Alone)));
-    assert_eq!(waits(&world.ask(&ask(Suspect::Together))), Some(HeldBecause::Concurrency));
+    assert_eq!(waits(&world.ask(&ask(Suspect::Together))), Some(HeldReason::Concurrency));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_changed_limit_counts_what_runs() {
     let (mut world, mail) = world(10);
     let running: Vec<_> = (0..3).map(|_| run(world.admit(&mail, None))).collect();
     world.put("mail", KindSettings { concurrency_max: Some(3), ..KindSettings::default() });
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Concurrency));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Concurrency));
     drop(running);
     drop(run(world.admit(&mail, None)));
 }
@@ -193,12 +193,12 @@ fn a_changed_limit_counts_what_runs() {
 fn a_kind_that_was_parked_comes_back_slowly() {
     let (mut world, mail) = world(10);
     world.park(&mail, None);
-    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldReason::Parked));
     world.change(&mail, |kind| kind.parked = None);
     let mut first = run(world.admit(&mail, None));
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked));
     first.speaks(Some(&Ok(())), false);
     drop(first.ran(true));
     let _two = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
-    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked));
 }

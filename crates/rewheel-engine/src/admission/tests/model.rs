@@ -4,7 +4,7 @@
 //! works, a due job is admitted within [`ROUNDS_MAX`] seconds, also while old attempts hang.
 
 use super::world::{ME, OTHER, World};
-use crate::admission::{Admit, Ask, Fact, HeldBecause, InHand, Slot, Suspect, Ticket};
+use crate::admission::{Admit, Ask, Fact, HeldReason, InHand, Slot, Suspect, Ticket};
 use crate::settings::{BreakerSettings, KindSettings};
 use crate::tenant_settings::TenantSettings;
 use crate::{BudgetSettings, Rate};
@@ -246,7 +246,7 @@ impl Model {
             }
             Admit::Wait(_) => {}
             Admit::Return(held) | Admit::PutOff(held) => {
-                assert!(is_retry || held.because != HeldBecause::Budget);
+                assert!(is_retry || held.because != HeldReason::Budget);
                 self.waiting.remove(nth);
             }
         }

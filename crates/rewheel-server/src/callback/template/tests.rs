@@ -2,7 +2,8 @@
 
 use super::{NoUrl, UrlTemplate};
 use rewheel_core::{
-    Because, Fence, Job, JobId, KindName, Lane, Priority, Shard, Status, Tenant, Timestamp, Version,
+    DueReason, Fence, Job, JobId, KindName, Lane, Priority, Shard, Status, Tenant, Timestamp,
+    Version,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),
-        because: Because::Submitted,
+        because: DueReason::Submitted,
         status: Status::Scheduled,
         fence: Fence::new(1),
         version: Version::new(1),

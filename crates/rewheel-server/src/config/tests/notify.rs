@@ -1,7 +1,7 @@
 //! Tests the section `notify`.
 
 use super::{check, load};
-use crate::notify::To;
+use crate::notify::NotifyTarget;
 use rewheel_engine::notify::{Event, Severity};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn every_key_of_the_section_is_read() {
     assert_eq!((notify.queue_max, notify.timeout), (10, Duration::from_secs(3)));
     assert_eq!(
         (notify.route.len(), notify.route[0].to, notify.route[1].to),
-        (2, To::Log, To::Feishu)
+        (2, NotifyTarget::Log, NotifyTarget::Feishu)
     );
     let route = notify.route[1].route();
     assert_eq!(route.events, [Event::DeadLetter, Event::NotRetryable]);
@@ -81,7 +81,10 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
     check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: contains a space");
     let slack = "to = \"slack\"\nurl = \"https://a.example\"";
-    check_route(&format!("{slack}\nsecrets = [\"s\"]"), "6: notify.route.1.secrets: does not apply to slack");
+    check_route(
+        &format!("{slack}\nsecrets = [\"s\"]"),
+        "6: notify.route.1.secrets: does not apply to slack",
+    );
     check_route(
         "to = \"webhook\"\nurl = \"https://a.example\"\nsecrets = [\"s\"]",
         "6: notify.route.1.secrets.0: must be `whsec_` or `whsk_` and base64",
@@ -118,8 +121,8 @@ fn the_example_of_the_documentation_is_read() {
     let notify = load(&example, &[]).unwrap().notify;
     let defaults = crate::notify::NotifyConfig::default();
     assert_eq!(notify.settings(), defaults.settings(), "the page shows the defaults");
-    let to: Vec<To> = notify.route.iter().map(|route| route.to).collect();
-    assert_eq!(to, [To::Slack, To::Feishu, To::Log]);
+    let to: Vec<NotifyTarget> = notify.route.iter().map(|route| route.to).collect();
+    assert_eq!(to, [NotifyTarget::Slack, NotifyTarget::Feishu, NotifyTarget::Log]);
 }
 
 /// The page names every event and every destination of a route.

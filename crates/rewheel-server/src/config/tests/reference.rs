@@ -44,7 +44,6 @@ fn every_key_is_in_the_reference() {
             "server" => drop(told.insert("limits".to_owned())),
             "kinds.*" => drop(told.insert("callback".to_owned())),
             "notify" => drop(told.insert("route".to_owned())),
-            "engine" => told.extend(super::super::RETENTION.map(str::to_owned)),
             _ => {}
         }
         assert_eq!(told, known(section), "in [{section}]");
@@ -138,7 +137,7 @@ fn what_is_in_force_says_where_it_is_from() {
         [store]
         url = "postgres://shop:geheim@db/shop"
         [engine]
-        places = 8
+        concurrency = 8
         [kinds."charge.card"]
         runner = "callback"
         callback = { url = "https://a.example/hook?key=geheim", failover = ["https://b.example?geheim", { url = "https://c.example?k=${PATH}", region = "eu" }], headers = { x-a = "geheim", x-b = "${PATH}" }, secrets = ["whsec_Z2VoZWltZ2VoZWltZ2VoZWltZ2VoZWlt"] }
@@ -152,7 +151,7 @@ fn what_is_in_force_says_where_it_is_from() {
     "#;
     std::fs::write(&path, text).unwrap();
     let env = [
-        ("REWHEEL__ENGINE__PLACES", "9"),
+        ("REWHEEL__ENGINE__CONCURRENCY", "9"),
         ("REWHEEL__ENGINE__POLL", "2s"),
         ("REWHEEL__SERVER__ADMIN_TOKEN", "geheim-0123456789abcdef-0123456789abcdef"),
     ];
@@ -164,10 +163,10 @@ fn what_is_in_force_says_where_it_is_from() {
         (one.value.as_ref().map(ToString::to_string).unwrap_or_default(), origin)
     };
     let is = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
-    assert_eq!(found("engine.places"), is("9", "REWHEEL__ENGINE__PLACES"));
+    assert_eq!(found("engine.concurrency"), is("9", "REWHEEL__ENGINE__CONCURRENCY"));
     assert_eq!(found("engine.poll"), is("\"2s\"", "REWHEEL__ENGINE__POLL"));
     assert_eq!(found("server.admin_token"), is("\"***\"", "REWHEEL__SERVER__ADMIN_TOKEN"));
-    assert_eq!(found("engine.grace"), is("\"30s\"", "default"));
+    assert_eq!(found("engine.overdue_grace"), is("\"30s\"", "default"));
     assert_eq!(found("store.pool_max"), is("", "default"));
     assert_eq!(found("store.url"), is("\"postgres://***@db/shop\"", "rewheel.toml:3"));
     assert_eq!(found("kinds.charge.card.runner"), is("\"callback\"", "rewheel.toml:7"));

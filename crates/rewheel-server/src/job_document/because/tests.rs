@@ -1,7 +1,7 @@
 //! Tests the wording of each reason.
 
 use super::super::tests::{NOW, holder, job};
-use super::{AttemptRecord, Because, Category, Duration, Failure, Job, Wait, text, went};
+use super::{AttemptRecord, Category, DueReason, Duration, Failure, Job, Wait, text, went};
 use rewheel::{millis, minutes, seconds};
 use rewheel_core::{Fence, Status};
 
@@ -24,7 +24,7 @@ fn after(record: AttemptRecord, delay: Duration) -> AttemptRecord {
 }
 
 /// A job that is due for a reason, after the given attempts.
-fn due(because: Because, records: &[AttemptRecord]) -> Job {
+fn due(because: DueReason, records: &[AttemptRecord]) -> Job {
     let last = records.last();
     let due = last
         .map_or(NOW, |last| last.started.plus(last.duration).plus(last.delay.unwrap_or_default()));
@@ -33,7 +33,7 @@ fn due(because: Because, records: &[AttemptRecord]) -> Job {
 }
 
 #[track_caller]
-fn check(because: Because, records: &[AttemptRecord], expected: &str) {
+fn check(because: DueReason, records: &[AttemptRecord], expected: &str) {
     assert_eq!(text(&due(because, records), Wait::Lasts, records), expected);
 }
 
@@ -43,22 +43,22 @@ fn every_reason_has_its_sentence() {
     let throttled = after(failed(2, Category::Throttled, Some("429"), "retry"), seconds(30));
     let conflict = after(failed(1, Category::Rejected, Some("409"), "snooze"), minutes(5));
     let stopped = after(failed(3, Category::Io, None, "snooze"), Duration::ZERO);
-    for because in Because::ALL {
+    for because in DueReason::ALL {
         match because {
-            Because::Submitted => {
+            DueReason::Submitted => {
                 check(because, &[], "submitted to run at once");
                 let later = Job { due: NOW.plus(minutes(5)), ..due(because, &[]) };
                 assert_eq!(text(&later, Wait::Lasts, &[]), "submitted to run 5m later");
             }
-            Because::Backoff => {
+            DueReason::Backoff => {
                 check(because, std::slice::from_ref(&timeout), "attempt 1 timed out; waiting 83ms");
             }
-            Because::RetryAfter => check(
+            DueReason::RetryAfter => check(
                 because,
                 &[timeout.clone(), throttled.clone()],
                 "attempt 2 was throttled with 429; the callee asked to wait, waiting 30s",
             ),
-            Because::Snooze => {
+            DueReason::Snooze => {
                 check(
                     because,
                     std::slice::from_ref(&conflict),
@@ -71,15 +71,15 @@ fn every_reason_has_its_sentence() {
                 );
                 check(because, &[], "its runner snoozed it; no attempt was counted");
             }
-            Because::Parked => check(
+            DueReason::Parked => check(
                 because,
                 std::slice::from_ref(&timeout),
                 "its kind is parked: it waits until a probe succeeds",
             ),
-            Because::RateLimit => {
+            DueReason::RateLimit => {
                 check(because, &[], "a rate limit had no room for it: it waits for its turn");
             }
-            Because::RetryBudget => {
+            DueReason::RetryBudget => {
                 let overloaded =
                     after(failed(2, Category::Transient, Some("503"), "retry"), millis(83));
                 let records = [timeout.clone(), overloaded];
@@ -90,7 +90,7 @@ fn every_reason_has_its_sentence() {
                 let waited = "the retry budget of its kind was used up: it waited for its turn";
                 assert_eq!(runs, format!("attempt 2 failed with 503; {waited}"));
             }
-            Because::Person => {
+            DueReason::Person => {
                 check(because, std::slice::from_ref(&timeout), "an operator set its due time")
             }
         }
@@ -101,10 +101,10 @@ fn every_reason_has_its_sentence() {
 fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
-    assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting by its backoff");
-    assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as the callee asked");
+    assert_eq!(says(DueReason::Backoff), "attempt 1 timed out; waiting by its backoff");
+    assert_eq!(says(DueReason::RetryAfter), "attempt 1 timed out; waiting as the callee asked");
     let snoozed = "its runner snoozed it; no attempt was counted";
-    assert_eq!(says(Because::Snooze), snoozed);
+    assert_eq!(says(DueReason::Snooze), snoozed);
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let last = failed(2, Category::Rejected, Some("404"), "dead");
     let records = [timeout, last];
-    let dead = Job { status: Status::Dead(NOW), ..due(Because::Backoff, &records) };
+    let dead = Job { status: Status::Dead(NOW), ..due(DueReason::Backoff, &records) };
     let shown = text(&dead, Wait::IsOver, &records);
     assert_eq!(shown, "attempt 1 timed out; waited 83ms");
     let listed = text(&dead, Wait::IsOver, &[]);
     assert_eq!(listed, "an attempt failed; waited by its backoff");
-    let asked = Job { because: Because::RetryAfter, ..dead };
+    let asked = Job { because: DueReason::RetryAfter, ..dead };
     let listed = text(&asked, Wait::IsOver, &[]);
     assert_eq!(listed, "an attempt failed; waited as the callee asked");
 }
@@ -126,7 +126,7 @@ fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
 fn an_older_snooze_is_not_taken_for_the_latest() {
     let conflict = after(failed(1, Category::Rejected, Some("409"), "snooze"), minutes(5));
     let records = [conflict];
-    let later = Job { due: NOW.plus(minutes(60)), ..due(Because::Snooze, &records) };
+    let later = Job { due: NOW.plus(minutes(60)), ..due(DueReason::Snooze, &records) };
     let shown = text(&later, Wait::Lasts, &records);
     assert_eq!(shown, "its runner snoozed it; no attempt was counted");
 }

@@ -3,7 +3,7 @@
 use super::{Target, message_id};
 use crate::callback::{CalleeUrl, Path};
 use crate::notify::secret_text::SecretText;
-use crate::notify::settings::To;
+use crate::notify::settings::NotifyTarget;
 use crate::notify::sign::Signing;
 use crate::signature::{Secret, SecretsError};
 use futures_util::FutureExt as _;
@@ -22,12 +22,12 @@ fn at() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123)
 }
 
-fn signing(to: To, secrets: &[&str]) -> Result<Signing, SecretsError> {
+fn signing(to: NotifyTarget, secrets: &[&str]) -> Result<Signing, SecretsError> {
     let secrets: Vec<SecretText> = secrets.iter().copied().map(SecretText::from).collect();
     Signing::parse(to, &secrets, &|_| None)
 }
 
-fn request(to: To, secrets: &[&str]) -> Request<Full<Bytes>> {
+fn request(to: NotifyTarget, secrets: &[&str]) -> Request<Full<Bytes>> {
     let url = CalleeUrl::parse("https://chat.example/hook?access_token=abc", Path::Secret).unwrap();
     let notice = Notice::new(Event::EngineError, Timestamp::from_millis(0), "it <fails> & fails");
     let target = Target { to, url, signing: signing(to, secrets).unwrap() };
@@ -54,7 +54,7 @@ fn header<'a>(request: &'a Request<Full<Bytes>>, name: &str) -> Option<&'a str> 
 
 #[test]
 fn slack_gets_text_that_is_no_markup() {
-    let request = request(To::Slack, &[]);
+    let request = request(NotifyTarget::Slack, &[]);
     let text = "[error] engine_error: it &lt;fails&gt; &amp; fails";
     let expected = json!({ "text": text, "mrkdwn": false, "parse": "none", "link_names": false });
     assert_eq!(body(&request), expected);
@@ -66,8 +66,8 @@ fn slack_gets_text_that_is_no_markup() {
 fn feishu_gets_text_and_its_signature_in_the_body() {
     let text = "[error] engine_error: it ＜fails＞ & fails";
     let plain = json!({ "msg_type": "text", "content": { "text": text } });
-    assert_eq!(body(&request(To::Feishu, &[])), plain);
-    let signed = body(&request(To::Feishu, &["SECtest"]));
+    assert_eq!(body(&request(NotifyTarget::Feishu, &[])), plain);
+    let signed = body(&request(NotifyTarget::Feishu, &["SECtest"]));
     assert_eq!(signed["timestamp"], "1700000000");
     assert_eq!(signed["sign"], "G7XpBpG8NgG02fJOAhX6FRAObIljmFoxVReo8I62pEk=");
     assert_eq!(signed["content"], plain["content"]);
@@ -76,12 +76,12 @@ fn feishu_gets_text_and_its_signature_in_the_body() {
 #[test]
 fn dingtalk_gets_text_and_its_signature_in_the_url() {
     let text = "[error] engine_error: it <fails> & fails";
-    let plain = request(To::DingTalk, &[]);
+    let plain = request(NotifyTarget::DingTalk, &[]);
     let expected =
         json!({ "msgtype": "text", "text": { "content": text }, "at": { "isAtAll": false } });
     assert_eq!(body(&plain), expected);
     assert_eq!(url(&plain).query(), Some("access_token=abc"));
-    let signed = request(To::DingTalk, &["SECtest"]);
+    let signed = request(NotifyTarget::DingTalk, &["SECtest"]);
     let query: Vec<(String, String)> =
         url(&signed).query_pairs().map(|(name, value)| (name.into(), value.into())).collect();
     let expected = [
@@ -96,7 +96,7 @@ fn dingtalk_gets_text_and_its_signature_in_the_url() {
 
 #[test]
 fn a_webhook_gets_the_document_with_a_signature_of_it() {
-    let plain = request(To::Webhook, &[]);
+    let plain = request(NotifyTarget::Webhook, &[]);
     assert_eq!(body(&plain)["text"], "it <fails> & fails");
     assert_eq!(header(&plain, "webhook-id"), Some(ID));
     assert_eq!(header(&plain, "webhook-timestamp"), Some("1700000000"));
@@ -105,7 +105,7 @@ fn a_webhook_gets_the_document_with_a_signature_of_it() {
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         "whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh",
     ];
-    let signed = request(To::Webhook, &secrets);
+    let signed = request(NotifyTarget::Webhook, &secrets);
     let text = text(&signed);
     let each = secrets
         .map(|secret| Secret::parse(secret).unwrap().sign(ID, 1_700_000_000, text.as_bytes()));
@@ -115,15 +115,15 @@ fn a_webhook_gets_the_document_with_a_signature_of_it() {
 #[test]
 fn a_secret_that_cannot_be_one_is_refused_and_none_is_printed() {
     let refused = |to, secrets: &[&str]| signing(to, secrets).unwrap_err();
-    assert!(refused(To::Webhook, &["hunter2"]).why.contains("whsec_"));
-    assert!(refused(To::Slack, &["hunter2"]).why.contains("does not apply to slack"));
-    assert!(refused(To::Feishu, &[""]).why.contains("is empty"));
-    assert!(refused(To::DingTalk, &["a", "b"]).why.contains("must be a single secret"));
+    assert!(refused(NotifyTarget::Webhook, &["hunter2"]).why.contains("whsec_"));
+    assert!(refused(NotifyTarget::Slack, &["hunter2"]).why.contains("does not apply to slack"));
+    assert!(refused(NotifyTarget::Feishu, &[""]).why.contains("is empty"));
+    assert!(refused(NotifyTarget::DingTalk, &["a", "b"]).why.contains("must be a single secret"));
     assert_eq!(
-        refused(To::Webhook, &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x"]).index,
+        refused(NotifyTarget::Webhook, &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x"]).index,
         Some(1)
     );
-    let printed = format!("{:?}", signing(To::Feishu, &["hunter2"]).unwrap());
+    let printed = format!("{:?}", signing(NotifyTarget::Feishu, &["hunter2"]).unwrap());
     assert_eq!(printed, "Signing(***)");
 }
 

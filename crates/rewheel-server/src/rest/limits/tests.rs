@@ -24,7 +24,7 @@ const MIB: usize = 1024 * 1024;
 async fn slow() -> (Arc<App>, Arc<Notify>) {
     let told = Arc::new(Notify::new());
     let gate = Arc::clone(&told);
-    let store = FaultyStore::in_weather(Arc::new(MemoryStore::new()), move |verb| {
+    let store = FaultyStore::with_faults(Arc::new(MemoryStore::new()), move |verb| {
         let gate = Arc::clone(&gate);
         Box::pin(async move {
             if verb == Verb::Insert {

@@ -6,7 +6,7 @@ use crate::openapi::{Operation, category, state};
 use crate::problem::Code;
 use crate::rest::access::{OPERATE, READ, SUBMIT};
 use crate::rest::{jobs, submit};
-use rewheel_core::store::What;
+use rewheel_core::store::ChangeVerb;
 use serde_json::json;
 
 const ETAG: &str = "The version, for If-Match.";
@@ -42,29 +42,29 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         change(
             "/v1/jobs/{id}/cancel",
-            (What::Cancel, "cancelled"),
+            (ChangeVerb::Cancel, "cancelled"),
             Operation::new("cancelJob", "Cancel a job."),
         ),
         change(
             "/v1/jobs/{id}/pause",
-            (What::Pause, "paused"),
+            (ChangeVerb::Pause, "paused"),
             Operation::new("pauseJob", "Pause a job."),
         ),
         change(
             "/v1/jobs/{id}/resume",
-            (What::Resume, "resumed"),
+            (ChangeVerb::Resume, "resumed"),
             Operation::new("resumeJob", "Resume a paused job."),
         ),
         change(
             "/v1/jobs/{id}/retry",
-            (What::Retry, "retried"),
+            (ChangeVerb::Retry, "retried"),
             Operation::new("retryJob", "Make a job due now; also restarts a dead letter."),
         ),
     ]
 }
 
 /// A change of the job that the path names, with the word that errors use for it.
-fn change(path: &'static str, change: (What, &'static str), operation: Operation) -> Route {
+fn change(path: &'static str, change: (ChangeVerb, &'static str), operation: Operation) -> Route {
     let handler = move |app, id, caller, uri, headers, body| {
         jobs::change(app, id, caller, (uri, headers), body, change)
     };

@@ -225,7 +225,7 @@ async fn a_token_that_this_node_revoked_is_of_no_use_at_once() {
 async fn a_list_that_was_read_before_a_token_was_revoked_does_not_bring_it_back() {
     let node = Node::new(None, true);
     let (new, text) = node.token(ADMIN).await;
-    let late = FaultyStore::in_weather(Arc::clone(&node.store) as Arc<dyn Store>, |_| {
+    let late = FaultyStore::with_faults(Arc::clone(&node.store) as Arc<dyn Store>, |_| {
         Box::pin(async {
             sleep(millis(300)).await;
             None
@@ -271,7 +271,7 @@ async fn a_token_that_another_node_revoked_works_for_seconds_where_only_the_list
 async fn a_list_that_is_slow_to_read_is_waited_for_where_the_last_one_is_too_old() {
     let node = Node::new(None, true);
     let (_, text) = node.token(ADMIN).await;
-    let slow = FaultyStore::in_weather(Arc::clone(&node.store) as Arc<dyn Store>, |verb| {
+    let slow = FaultyStore::with_faults(Arc::clone(&node.store) as Arc<dyn Store>, |verb| {
         Box::pin(async move {
             sleep(if verb == Verb::Tokens { SLOW_ANSWER_MAX - millis(500) } else { millis(1) })
                 .await;

@@ -1,11 +1,11 @@
 //! Writes audit log entries in batches.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::uuid;
 use super::super::session::{Param, Session};
 use super::super::statements::INSERT_AUDIT;
 use crate::audit::document;
-use rewheel_core::{Actor, AuditNote, Facts, HolderId, JobId, KindName, Timestamp};
+use rewheel_core::{Actor, AuditFields, AuditNote, HolderId, JobId, KindName, Timestamp};
 
 /// An entry of the audit log.
 pub(super) struct Line<'a> {
@@ -13,15 +13,15 @@ pub(super) struct Line<'a> {
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
     pub(super) kind: Option<&'a KindName>,
-    pub(super) before: &'a Facts,
-    pub(super) after: &'a Facts,
+    pub(super) before: &'a AuditFields,
+    pub(super) after: &'a AuditFields,
 }
 
 pub(super) async fn audit(
     session: &Session<'_>,
     now: Timestamp,
     lines: &[Line<'_>],
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     let params: [Param<'_>; 7] = [
         &now.as_millis(),
         &lines.iter().map(|line| line.who.as_str()).collect::<Vec<_>>(),
@@ -47,7 +47,7 @@ pub(super) async fn write_notes(
     session: &Session<'_>,
     noted: &[Noted],
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if noted.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Stores the retry budget of each kind.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{count, millis};
 use super::super::session::{Param, Session};
 use super::super::statements::{GRANT, INSERT_BUDGETS};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(in super::super) async fn grant(
     session: &Session<'_>,
     asks: &[RetryAsk],
-) -> Result<Vec<u32>, Trouble> {
+) -> Result<Vec<u32>, VerbError> {
     if asks.is_empty() {
         return Ok(Vec::new());
     }
@@ -34,7 +34,7 @@ pub(in super::super) async fn grant(
 async fn ask_for(
     session: &Session<'_>,
     asks: &[&RetryAsk],
-) -> Result<BTreeMap<String, u32>, Trouble> {
+) -> Result<BTreeMap<String, u32>, VerbError> {
     let kinds: Vec<&str> = asks.iter().map(|ask| ask.kind.as_str()).collect();
     let earned: Vec<i64> = asks.iter().map(|ask| count(ask.earned)).collect();
     let wanted: Vec<i64> = asks.iter().map(|ask| i64::from(ask.wanted)).collect();

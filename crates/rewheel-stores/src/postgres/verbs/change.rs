@@ -1,7 +1,7 @@
 //! Changes jobs on behalf of operators: a few statements per batch, independent of its size.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{Payload, count, job_id, read_job, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -12,8 +12,8 @@ use super::audit::{Line, audit};
 use super::edit::edit;
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Answer, Change, Changed, What};
-use rewheel_core::{Actor, Facts, Job, JobId, Keep, State, Timestamp, Wanted};
+use rewheel_core::store::{Change, ChangeVerb, Changed, StoreResult};
+use rewheel_core::{Actor, AuditFields, Job, JobId, Retain, State, Timestamp, Wanted};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -23,8 +23,8 @@ impl PostgresStore {
         &self,
         changes: &[Change],
         by: &Actor,
-        keep: Keep,
-    ) -> Answer<Vec<Changed>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         let session = self.transaction().await?;
         let answers = change(&session, changes, by, keep).await;
         let answers = session.end(answers).await?;
@@ -38,8 +38,8 @@ async fn change(
     session: &Session<'_>,
     changes: &[Change],
     by: &Actor,
-    keep: Keep,
-) -> Result<Vec<Changed>, Trouble> {
+    keep: Retain,
+) -> Result<Vec<Changed>, VerbError> {
     let now = session.now().await?;
     let mut answers = vec![Changed::NotFound; changes.len()];
     // In the order of their ids, so that two batches with the same jobs cannot deadlock.
@@ -51,7 +51,7 @@ async fn change(
         let (round, rest) = left.into_iter().partition(|place| jobs.insert(changes[*place].job));
         left = rest;
         let (edits, others): (Vec<usize>, Vec<usize>) = Vec::into_iter(round)
-            .partition(|place: &usize| matches!(changes[*place].what, What::Edit(_)));
+            .partition(|place: &usize| matches!(changes[*place].what, ChangeVerb::Edit(_)));
         let found = lock(session, changes, &others).await?;
         let mut batch = Batch::new(now, keep);
         for place in others {
@@ -76,9 +76,9 @@ async fn lock(
     session: &Session<'_>,
     changes: &[Change],
     places: &[usize],
-) -> Result<HashMap<JobId, Found>, Trouble> {
+) -> Result<HashMap<JobId, Found>, VerbError> {
     let mut missing: Vec<Uuid> = places.iter().map(|place| uuid(changes[*place].job)).collect();
-    let is_redrive = |place: &usize| matches!(changes[*place].what, What::Redrive { .. });
+    let is_redrive = |place: &usize| matches!(changes[*place].what, ChangeVerb::Redrive { .. });
     let tables: [&'static Sql; 3] = match places.iter().all(is_redrive) {
         true => [&LOCK_DEADS, &LOCK_LIVES, &FIND_FINISHED],
         false => [&LOCK_LIVES, &LOCK_DEADS, &FIND_FINISHED],
@@ -105,16 +105,16 @@ async fn lock(
 /// The writes to make, by sort.
 struct Batch<'a> {
     now: Timestamp,
-    keep: Keep,
+    keep: Retain,
     redriven: Vec<Job>,
     lives: Vec<Job>,
     cancelled_dead: Vec<&'a Found>,
     cancelled_live: Vec<Uuid>,
-    notes: Vec<(&'static str, &'a Job, Facts, Facts)>,
+    notes: Vec<(&'static str, &'a Job, AuditFields, AuditFields)>,
 }
 
 impl<'a> Batch<'a> {
-    fn new(now: Timestamp, keep: Keep) -> Batch<'a> {
+    fn new(now: Timestamp, keep: Retain) -> Batch<'a> {
         Batch {
             now,
             keep,
@@ -153,7 +153,7 @@ impl<'a> Batch<'a> {
         answer
     }
 
-    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<(), Trouble> {
+    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<(), VerbError> {
         redrive(session, &self.redriven).await?;
         change_lives(session, &self.lives).await?;
         let (now, keep) = (self.now, self.keep);
@@ -184,7 +184,7 @@ fn ids(jobs: &[Job]) -> Vec<Uuid> {
     jobs.iter().map(|job| uuid(job.id)).collect()
 }
 
-async fn redrive(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble> {
+async fn redrive(session: &Session<'_>, jobs: &[Job]) -> Result<(), VerbError> {
     if jobs.is_empty() {
         return Ok(());
     }
@@ -196,7 +196,7 @@ async fn redrive(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble> {
     session.execute(&REDRIVE, &params).await.map(drop)
 }
 
-async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble> {
+async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), VerbError> {
     if jobs.is_empty() {
         return Ok(());
     }
@@ -214,8 +214,8 @@ async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble
 async fn cancel_dead(
     session: &Session<'_>,
     dead: &[&Found],
-    (now, keep): (Timestamp, Keep),
-) -> Result<(), Trouble> {
+    (now, keep): (Timestamp, Retain),
+) -> Result<(), VerbError> {
     if dead.is_empty() {
         return Ok(());
     }

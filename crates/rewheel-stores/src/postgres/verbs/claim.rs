@@ -1,25 +1,28 @@
 //! Claims due jobs.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::lanes::{Names, lane_at};
-use super::super::place::Place;
 use super::super::row::{
     count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
 };
+use super::super::row_address::RowAddress;
 use super::super::session::{Param, Session};
 use super::super::statements::{
     CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
 };
 use super::unreadable::{Unreadable, readable};
-use rewheel_core::store::{Answer, Claim, Extension, LaneHead, Leased, StoreError, Visit};
+use rewheel_core::store::{Claim, Extension, LaneHead, Leased, StoreError, StoreResult, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
 impl PostgresStore {
-    pub(in super::super) async fn claim_batch(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    pub(in super::super) async fn claim_batch(
+        &self,
+        claim: &Claim<'_>,
+    ) -> StoreResult<Vec<Leased>> {
         let session = self.write().await?;
         let wish = match Wish::new(self, &session, claim).await {
             Ok(wish) => wish,
@@ -42,7 +45,7 @@ impl PostgresStore {
         Ok(claimed.jobs.into_iter().map(leased).collect())
     }
 
-    async fn probe(&self, wish: &Wish<'_>, limit: usize) -> Answer<Vec<Job>> {
+    async fn probe(&self, wish: &Wish<'_>, limit: usize) -> StoreResult<Vec<Job>> {
         let session = self.transaction().await?;
         let probes = wish.probe(&session, limit).await;
         session.end(probes).await
@@ -96,7 +99,7 @@ impl<'a> Wish<'a> {
         store: &'a PostgresStore,
         session: &Session<'_>,
         claim: &'a Claim<'a>,
-    ) -> Result<Wish<'a>, Trouble> {
+    ) -> Result<Wish<'a>, VerbError> {
         let known = &store.shared.lanes;
         known.find(session, claim.visits.iter().map(|visit| &visit.lane)).await?;
         let visits: Vec<(&Visit, i32)> = claim
@@ -118,7 +121,7 @@ impl<'a> Wish<'a> {
         })
     }
 
-    async fn claim(&self, session: &Session<'_>) -> Result<Claimed, Trouble> {
+    async fn claim(&self, session: &Session<'_>) -> Result<Claimed, VerbError> {
         let Taken { jobs, at, unreadable } =
             self.take(session, Listing::From(self.store.shared.listed_min)).await?;
         let (now, may_probe) = match at {
@@ -140,7 +143,7 @@ impl<'a> Wish<'a> {
         &self,
         session: &Session<'_>,
         listing: Listing,
-    ) -> Result<Taken, Trouble> {
+    ) -> Result<Taken, VerbError> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
         let (listed_min, (done, done_at)) = match listing {
@@ -173,7 +176,7 @@ impl<'a> Wish<'a> {
         ];
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
-        let mut places: Vec<(Lease, Place)> = Vec::with_capacity(rows.len());
+        let mut places: Vec<(Lease, RowAddress)> = Vec::with_capacity(rows.len());
         let mut unreadable = Unreadable::default();
         for row in &rows {
             let nth = self.nth(row.try_get(1)?)?;
@@ -196,7 +199,7 @@ impl<'a> Wish<'a> {
     }
 
     /// Returns the visit that a lane belongs to.
-    fn nth(&self, lane: i32) -> Result<usize, Trouble> {
+    fn nth(&self, lane: i32) -> Result<usize, VerbError> {
         let nth = self.lanes.iter().position(|visited| *visited == lane);
         nth.ok_or_else(|| unreadable("a lane that was not asked for"))
     }
@@ -226,7 +229,7 @@ impl<'a> Wish<'a> {
         &self,
         session: &Session<'_>,
         limit: usize,
-    ) -> Result<Vec<Job>, Trouble> {
+    ) -> Result<Vec<Job>, VerbError> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
@@ -261,7 +264,7 @@ pub(super) async fn look(
     session: &Session<'_>,
     holder: HolderId,
     kinds: &[&str],
-) -> Result<(Timestamp, bool), Trouble> {
+) -> Result<(Timestamp, bool), VerbError> {
     let row = session.one(&CLAIM_LOOK, &[&holder_uuid(holder), &session.offset(), &kinds]).await?;
     if row.try_get(1)? {
         Ok((instant(row.try_get(0)?), row.try_get(2)?))
@@ -287,7 +290,7 @@ pub(in super::super) async fn lanes(
     kinds: &[KindName],
     after: Option<&Lane>,
     limit: usize,
-) -> Result<Vec<LaneHead>, Trouble> {
+) -> Result<Vec<LaneHead>, VerbError> {
     let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
     let mut behind: (String, String, i32, i32) = match after {
         Some(lane) => {
@@ -324,8 +327,7 @@ pub(in super::super) async fn lanes(
         // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.
         match rows.last() {
             Some(last) if rows.len() == left && heads.len() < limit => {
-                behind =
-                    (last.try_get(2)?, last.try_get(3)?, last.try_get(4)?, last.try_get(5)?);
+                behind = (last.try_get(2)?, last.try_get(3)?, last.try_get(4)?, last.try_get(5)?);
             }
             Some(_) | None => break,
         }
@@ -337,7 +339,7 @@ pub(in super::super) async fn start(
     session: &Session<'_>,
     holder: HolderId,
     leases: &[Lease],
-) -> Result<Vec<bool>, Trouble> {
+) -> Result<Vec<bool>, VerbError> {
     let (ids, fences) = columns(leases.iter().copied());
     let rows = session.query(&START, &[&holder_uuid(holder), &ids, &fences]).await?;
     let mut started = HashSet::new();
@@ -352,7 +354,7 @@ pub(in super::super) async fn checkpoint(
     holder: HolderId,
     lease: Lease,
     payload: &[u8],
-) -> Result<bool, Trouble> {
+) -> Result<bool, VerbError> {
     let params: [Param<'_>; 4] =
         [&holder_uuid(holder), &uuid(lease.job), &count(lease.fence.get()), &payload];
     Ok(session.execute(&CHECKPOINT, &params).await? == 1)
@@ -362,7 +364,7 @@ pub(in super::super) async fn extend(
     session: &Session<'_>,
     holder: HolderId,
     extension: &Extension,
-) -> Result<Option<Timestamp>, Trouble> {
+) -> Result<Option<Timestamp>, VerbError> {
     let lease = extension.lease;
     let params: [Param<'_>; 7] = [
         &holder_uuid(holder),
@@ -391,7 +393,7 @@ pub(in super::super) async fn held(
     older_than: Duration,
     after: Option<JobId>,
     limit: usize,
-) -> Result<Vec<Lease>, Trouble> {
+) -> Result<Vec<Lease>, VerbError> {
     let params: [Param<'_>; 5] = [
         &holder_uuid(holder),
         &session.offset(),

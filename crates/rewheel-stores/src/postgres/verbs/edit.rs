@@ -1,12 +1,12 @@
 //! Edits one job.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{Payload, read_job, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{EDIT_DEAD, EDIT_LIVE, GET_FINISHED, LOCK_DEAD, LOCK_LIVE, Sql};
 use super::audit::{Line, audit};
 use super::insert::PAYLOAD_BYTES_MAX;
-use rewheel_core::store::{Change, Changed, What};
+use rewheel_core::store::{Change, ChangeVerb, Changed};
 use rewheel_core::{Actor, Job, JobId, State, Timestamp, Wanted};
 
 /// Edits one job at a time, because its payload is read with it.
@@ -15,7 +15,7 @@ pub(super) async fn edit(
     change: &Change,
     by: &Actor,
     now: Timestamp,
-) -> Result<Changed, Trouble> {
+) -> Result<Changed, VerbError> {
     let Some(before) = lock(session, change.job).await? else { return Ok(Changed::NotFound) };
     if change.if_version.is_some_and(|version| version != before.version) {
         return Ok(Changed::VersionChanged(before.version));
@@ -34,7 +34,7 @@ pub(super) async fn edit(
 }
 
 /// Finds a job in any table and locks it.
-async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, Trouble> {
+async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, VerbError> {
     let tables: [&'static Sql; 3] = [&LOCK_LIVE, &LOCK_DEAD, &GET_FINISHED];
     // Search the tables twice: a job that is redriven meanwhile moves to a table that was already searched.
     for sql in tables.into_iter().chain(tables) {
@@ -53,8 +53,8 @@ async fn write(
     session: &Session<'_>,
     before: &Job,
     after: &Job,
-    what: &What,
-) -> Result<(), Trouble> {
+    what: &ChangeVerb,
+) -> Result<(), VerbError> {
     let id = uuid(before.id);
     let lane = session.shared.lanes.number_in(session, &after.lane).await?;
     let (due, because) = (after.due.as_millis(), after.because.as_str());
@@ -83,7 +83,7 @@ async fn write(
 }
 
 /// Returns the payload if the edit changes it.
-fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
-    let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
+fn payload<'a>(after: &'a Job, what: &ChangeVerb) -> Option<&'a [u8]> {
+    let is_new = matches!(what, ChangeVerb::Edit(edit) if edit.payload.is_some());
     after.payload.as_deref().filter(|_| is_new)
 }

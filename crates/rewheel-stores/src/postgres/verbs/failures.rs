@@ -1,6 +1,6 @@
 //! Reads the failures that incidents are built from.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{count as number, failure, instant, job_id};
 use super::super::session::Session;
 use super::super::statements::{FAILURES_DEAD, FAILURES_LIVE, Sql};
@@ -16,7 +16,7 @@ const CHUNK: usize = 1_000;
 pub(in super::super) async fn failures(
     session: &Session<'_>,
     scan: &FailureScan,
-) -> Result<Failures, Trouble> {
+) -> Result<Failures, VerbError> {
     let mut failures = Failures { jobs: Vec::new(), complete: true };
     for (is_dead, sql) in [(true, &FAILURES_DEAD), (false, &FAILURES_LIVE)] {
         failures.complete &= table(session, sql, is_dead, scan, &mut failures.jobs).await?;
@@ -31,7 +31,7 @@ async fn table(
     is_dead: bool,
     scan: &FailureScan,
     jobs: &mut Vec<FailedJob>,
-) -> Result<bool, Trouble> {
+) -> Result<bool, VerbError> {
     let (mut before, mut looked_at, mut bytes) = (Uuid::max(), 0, 0);
     while looked_at < scan.rows_max && bytes < scan.bytes_max {
         let most = CHUNK.min(scan.rows_max - looked_at);

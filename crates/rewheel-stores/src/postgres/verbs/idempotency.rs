@@ -1,7 +1,7 @@
 //! Stores idempotency keys and the responses to them.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{count, duration, millis};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -14,7 +14,7 @@ use rewheel::idempotency::{
     Begin, Begun, Fingerprint, Finished, IdempotencyStore, IdempotencyStoreError, Judged, RunId,
     StoredKey, Ticket,
 };
-use rewheel_core::store::Answer;
+use rewheel_core::store::StoreResult;
 use std::time::Duration;
 use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
@@ -57,7 +57,7 @@ impl PostgresStore {
         transaction: &Transaction<'_>,
         ticket: &Ticket,
         answer: &[u8],
-    ) -> Answer<Finished> {
+    ) -> StoreResult<Finished> {
         let session = Session::theirs(&self.shared, transaction);
         let finished = finish(&session, ticket, answer).await;
         session.end(finished).await
@@ -106,7 +106,7 @@ impl IdempotencyStore for PostgresStore {
 }
 
 /// Takes one statement for a new key, two for a known key, three for a takeover.
-async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, Trouble> {
+async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, VerbError> {
     let (key, fingerprint) = (&ask.key.as_bytes()[..], &ask.fingerprint.as_bytes()[..]);
     let run = Uuid::from_bytes(*ask.run.as_bytes());
     let (offset, lease, keep) = (session.offset(), millis(ask.lease), millis(ask.keep));
@@ -138,7 +138,7 @@ async fn finish(
     session: &Session<'_>,
     ticket: &Ticket,
     answer: &[u8],
-) -> Result<Finished, Trouble> {
+) -> Result<Finished, VerbError> {
     let (key, run) = names(ticket);
     let offset = session.offset();
     let params: [Param<'_>; 5] = [&offset, &key, &run, &answer, &millis(ticket.keep)];
@@ -155,7 +155,7 @@ fn names(ticket: &Ticket) -> (&[u8], Uuid) {
     (&ticket.key.as_bytes()[..], Uuid::from_bytes(*ticket.run.as_bytes()))
 }
 
-fn read(row: &Row) -> Result<StoredKey, Trouble> {
+fn read(row: &Row) -> Result<StoredKey, VerbError> {
     let fingerprint: &[u8] = row.try_get(0)?;
     let fingerprint = fingerprint.try_into().map_err(|_| unreadable("a fingerprint"))?;
     let run: Uuid = row.try_get(1)?;

@@ -1,7 +1,7 @@
 //! Stores new jobs.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, broken, unreadable};
+use super::super::error::{VerbError, broken, unreadable};
 use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
@@ -9,7 +9,7 @@ use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE
 use super::columns::Columns;
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
-use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
+use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult};
 use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -27,7 +27,7 @@ impl PostgresStore {
     pub(in super::super) async fn insert_batch(
         &self,
         insert: &Insert<'_>,
-    ) -> Answer<Vec<Inserted>> {
+    ) -> StoreResult<Vec<Inserted>> {
         // Try twice: if the cached lanes are out of date, nothing was stored, and they are looked up again.
         for _ in 0..2 {
             let lanes = self.prepare_insert(insert).await?;
@@ -45,7 +45,7 @@ impl PostgresStore {
         &self,
         insert: &Insert<'_>,
         insertion: &mut Insertion<'_>,
-    ) -> Answer<Option<Vec<Inserted>>> {
+    ) -> StoreResult<Option<Vec<Inserted>>> {
         if insertion.is_plain() {
             let session = self.write().await?;
             let answers = insertion.plain(&session).await;
@@ -63,7 +63,10 @@ impl PostgresStore {
     }
 
     /// Runs the checks that need no rows of jobs, and numbers the lanes.
-    pub(in super::super) async fn prepare_insert(&self, insert: &Insert<'_>) -> Answer<Numbered> {
+    pub(in super::super) async fn prepare_insert(
+        &self,
+        insert: &Insert<'_>,
+    ) -> StoreResult<Numbered> {
         insert.check()?;
         insert.jobs.iter().try_for_each(check_backoff)?;
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
@@ -187,7 +190,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Returns `None` if the cached lanes are out of date. Nothing was stored then.
-    async fn plain(&mut self, session: &Session<'_>) -> Result<Option<Vec<Inserted>>, Trouble> {
+    async fn plain(&mut self, session: &Session<'_>) -> Result<Option<Vec<Inserted>>, VerbError> {
         let mut answers: Vec<Option<Inserted>> = self.refusals();
         let rows = self.rows(&answers);
         let Some(open) = self.store(session, &rows, None).await? else { return Ok(None) };
@@ -199,7 +202,7 @@ impl<'a> Insertion<'a> {
     pub(in super::super) async fn careful(
         &mut self,
         session: &Session<'_>,
-    ) -> Result<Option<Vec<Inserted>>, Trouble> {
+    ) -> Result<Option<Vec<Inserted>>, VerbError> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
         if self.insert.sent == Sent::Again {
@@ -252,7 +255,7 @@ impl<'a> Insertion<'a> {
         session: &Session<'_>,
         rows: &[(&NewJob, i32)],
         now: Option<Timestamp>,
-    ) -> Result<Option<HashSet<i32>>, Trouble> {
+    ) -> Result<Option<HashSet<i32>>, VerbError> {
         if self.lanes.is_ambiguous() {
             return Ok(None);
         }
@@ -308,7 +311,7 @@ impl<'a> Insertion<'a> {
         &self,
         session: &Session<'_>,
         answers: &mut [Option<Inserted>],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let states = find_states(session, self.insert.jobs.iter().map(|job| job.id)).await?;
         for (job, answer) in self.insert.jobs.iter().zip(answers) {
             if answer.is_none()
@@ -326,7 +329,7 @@ impl<'a> Insertion<'a> {
         &self,
         session: &Session<'_>,
         answers: &mut [Option<Inserted>],
-    ) -> Result<HashMap<usize, usize>, Trouble> {
+    ) -> Result<HashMap<usize, usize>, VerbError> {
         let mut keyed: Vec<(usize, &NewJob, &Key)> = Vec::new();
         for (place, job) in self.insert.jobs.iter().enumerate() {
             if let Some(key) = job.key.as_ref().filter(|_| answers[place].is_none()) {
@@ -376,7 +379,7 @@ impl<'a> Insertion<'a> {
         &self,
         session: &Session<'_>,
         keyed: &[(usize, &NewJob, &Key)],
-    ) -> Result<HashSet<JobId>, Trouble> {
+    ) -> Result<HashSet<JobId>, VerbError> {
         let names = KeyNames::of(keyed);
         let jobs: Vec<Uuid> = keyed.iter().map(|(_, job, _)| uuid(job.id)).collect();
         let hashes: Vec<[u8; 32]> =
@@ -395,7 +398,7 @@ impl<'a> Insertion<'a> {
         session: &Session<'_>,
         keyed: &[(usize, &NewJob, &Key)],
         answers: &mut [Option<Inserted>],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         if keyed.is_empty() {
             return Ok(());
         }
@@ -454,7 +457,7 @@ impl<'a> KeyNames<'a> {
 async fn find_states(
     session: &Session<'_>,
     jobs: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, State>, Trouble> {
+) -> Result<HashMap<JobId, State>, VerbError> {
     let ids: Vec<Uuid> = jobs.map(uuid).collect();
     if ids.is_empty() {
         return Ok(HashMap::new());
@@ -472,7 +475,7 @@ fn finish(answers: Vec<Option<Inserted>>) -> Vec<Inserted> {
     answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect()
 }
 
-fn lost_job(job: JobId) -> Trouble {
+fn lost_job(job: JobId) -> VerbError {
     let what = format!("a key names job {job}, which does not exist: run `rewheel doctor`");
-    Trouble::Said(broken(what, None))
+    VerbError::Said(broken(what, None))
 }

@@ -1,6 +1,6 @@
 //! Finds jobs by their idempotency key.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{count as number, job_id, tenant_text, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::KEYED_JOBS;
@@ -15,7 +15,7 @@ pub(super) async fn keyed(
     session: &Session<'_>,
     filter: &Filter,
     key: &Key,
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let kinds: Vec<&str> = filter.kinds.iter().map(KindName::as_str).collect();
     let kinds = (!kinds.is_empty()).then_some(kinds);
     let tenant = filter.tenant.as_ref().map(|tenant| tenant_text(Some(tenant)));

@@ -1,7 +1,7 @@
 //! Stores kinds and their settings.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned, version};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -10,17 +10,21 @@ use super::super::statements::{
 };
 use super::audit::{Line, audit};
 use crate::suspects;
-use rewheel_core::store::{Answer, KindsSince, StoreError};
+use rewheel_core::store::{KindsSince, StoreError, StoreResult};
 use rewheel_core::{
-    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
-    KindName, Limits, NewKind, Parked, Timestamp,
+    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, Limits, NewKind, Parked, Timestamp,
 };
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 impl PostgresStore {
-    pub(in super::super) async fn write_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    pub(in super::super) async fn write_kinds(
+        &self,
+        kinds: &[NewKind],
+        by: &Actor,
+    ) -> StoreResult<()> {
         let session = self.transaction().await?;
         let changed = put_kinds(&session, kinds, by).await;
         if session.end(changed).await? {
@@ -34,7 +38,7 @@ impl PostgresStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         let session = self.transaction().await?;
         let changed = change_kind(&session, kind, change, by).await;
         let (answer, wrote) = session.end(changed).await?;
@@ -50,11 +54,11 @@ impl PostgresStore {
         &self,
         edit: &KindEdit,
         by: &Actor,
-    ) -> Answer<KindEdited> {
+    ) -> StoreResult<KindEdited> {
         let session = self.transaction().await?;
         let edited = edit_kind(&session, edit, by).await;
         let (answer, wrote) = session.end(edited).await?;
-        if let (KindEdited::Done(_), KindEditWhat::Delete) = (&answer, &edit.what) {
+        if let (KindEdited::Done(_), KindEditVerb::Delete) = (&answer, &edit.what) {
             self.shared.lanes.forget();
         }
         if wrote {
@@ -68,20 +72,20 @@ async fn edit_kind(
     session: &Session<'_>,
     edit: &KindEdit,
     by: &Actor,
-) -> Result<(KindEdited, bool), Trouble> {
+) -> Result<(KindEdited, bool), VerbError> {
     let before = lock(session, &edit.name, None).await?;
     if let Some(answer) = edit.refusal(before.as_ref().map(|locked| &locked.kind)) {
         return Ok((answer, false));
     }
     match (&edit.what, before) {
-        (KindEditWhat::Put { settings, takeovers_max }, _) => {
+        (KindEditVerb::Put { settings, takeovers_max }, _) => {
             let (name, settings) = (edit.name.clone(), settings.clone());
             let new = NewKind { name, settings, takeovers_max: *takeovers_max };
             let wrote = put_kinds(session, &[new], by).await?;
             let kind = lock(session, &edit.name, None).await?.map(|locked| locked.kind);
             Ok((kind.map_or(KindEdited::NotFound, KindEdited::Done), wrote))
         }
-        (KindEditWhat::Change(change), _) => {
+        (KindEditVerb::Change(change), _) => {
             Ok(match change_kind(session, &edit.name, change, by).await? {
                 (KindChanged::Applied(kind) | KindChanged::Refused(kind), wrote) => {
                     (KindEdited::Done(kind), wrote)
@@ -89,8 +93,8 @@ async fn edit_kind(
                 (KindChanged::NotFound, wrote) => (KindEdited::NotFound, wrote),
             })
         }
-        (KindEditWhat::Delete, Some(locked)) => delete_kind(session, locked, by).await,
-        (KindEditWhat::Delete, None) => Ok((KindEdited::NotFound, false)),
+        (KindEditVerb::Delete, Some(locked)) => delete_kind(session, locked, by).await,
+        (KindEditVerb::Delete, None) => Ok((KindEdited::NotFound, false)),
     }
 }
 
@@ -98,7 +102,7 @@ async fn delete_kind(
     session: &Session<'_>,
     locked: Locked,
     by: &Actor,
-) -> Result<(KindEdited, bool), Trouble> {
+) -> Result<(KindEdited, bool), VerbError> {
     let kind = locked.kind;
     let params: [Param<'_>; 1] = [&kind.name.as_str()];
     // No insert of this kind may be in progress; a later one finds that the kind is gone.
@@ -108,7 +112,7 @@ async fn delete_kind(
         return Ok((KindEdited::HasJobs(kind), false));
     }
     session.execute(&DELETE_KIND, &params).await?;
-    let (before, after) = (kind.facts(), Facts::default());
+    let (before, after) = (kind.facts(), AuditFields::default());
     let (what, name) = ("delete kind", Some(&kind.name));
     let line = Line { who: by, what, job: None, kind: name, before: &before, after: &after };
     audit(session, locked.now, &[line]).await?;
@@ -127,7 +131,7 @@ async fn lock(
     session: &Session<'_>,
     name: &KindName,
     holder: Option<HolderId>,
-) -> Result<Option<Locked>, Trouble> {
+) -> Result<Option<Locked>, VerbError> {
     let holder = holder.map(|holder| Uuid::from_bytes(holder.to_bytes()));
     let params: [Param<'_>; 3] = [&name.as_str(), &session.offset(), &holder];
     let Some(row) = session.find(&LOCK_KIND, &params).await? else { return Ok(None) };
@@ -138,7 +142,11 @@ async fn lock(
     }))
 }
 
-async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Result<bool, Trouble> {
+async fn put_kinds(
+    session: &Session<'_>,
+    kinds: &[NewKind],
+    by: &Actor,
+) -> Result<bool, VerbError> {
     if let Some(long) = kinds.iter().find(|kind| kind.settings.len() > Limits::SETTINGS_BYTES_MAX) {
         let what = format!("the settings of kind {} are too long", long.name);
         return Err(StoreError::Rejected(what.into()).into());
@@ -167,9 +175,9 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
     ];
     session.execute(&PUT_KINDS, &params).await?;
     let facts = |kind: &NewKind| {
-        (known.get(&kind.name).map_or_else(Facts::default, Kind::facts), kind.facts())
+        (known.get(&kind.name).map_or_else(AuditFields::default, Kind::facts), kind.facts())
     };
-    let facts: Vec<(Facts, Facts)> = new.iter().map(|kind| facts(kind)).collect();
+    let facts: Vec<(AuditFields, AuditFields)> = new.iter().map(|kind| facts(kind)).collect();
     let line = |(kind, (before, after))| {
         let kind: &NewKind = kind;
         Line { who: by, what: "put kind", job: None, kind: Some(&kind.name), before, after }
@@ -184,7 +192,7 @@ async fn read_kinds(
     session: &Session<'_>,
     sql: &'static Sql,
     names: &[&str],
-) -> Result<BTreeMap<KindName, Kind>, Trouble> {
+) -> Result<BTreeMap<KindName, Kind>, VerbError> {
     let rows = session.query(sql, &[&names]).await?;
     let read = |row: &Row| read_kind(row, 0).map(|kind| (kind.name.clone(), kind));
     rows.iter().map(read).collect()
@@ -194,7 +202,7 @@ async fn read_kinds(
 pub(in super::super) async fn kinds_since(
     session: &Session<'_>,
     since: u64,
-) -> Result<KindsSince, Trouble> {
+) -> Result<KindsSince, VerbError> {
     let rows = session.query(&KINDS_SINCE, &[&count(since)]).await?;
     let first = rows.first().ok_or_else(|| unreadable("the changes of kinds"))?;
     let (at, all) = (unsigned(first.try_get(0)?), first.try_get(1)?);
@@ -212,11 +220,11 @@ pub(in super::super) async fn kinds_since(
     Ok(KindsSince { at, all, kinds })
 }
 
-pub(in super::super) async fn kinds(session: &Session<'_>) -> Result<Vec<Kind>, Trouble> {
+pub(in super::super) async fn kinds(session: &Session<'_>) -> Result<Vec<Kind>, VerbError> {
     session.query(&KINDS, &[]).await?.iter().map(|row| read_kind(row, 0)).collect()
 }
 
-fn read_kind(row: &Row, at: usize) -> Result<Kind, Trouble> {
+fn read_kind(row: &Row, at: usize) -> Result<Kind, VerbError> {
     let parked = match row.try_get::<_, Option<i64>>(at + 4)? {
         None => None,
         Some(since) => Some(Parked {
@@ -244,7 +252,7 @@ async fn change_kind(
     name: &KindName,
     change: &KindChange,
     by: &Actor,
-) -> Result<(KindChanged, bool), Trouble> {
+) -> Result<(KindChanged, bool), VerbError> {
     let Some(locked) = lock(session, name, change.prober()).await? else {
         return Ok((KindChanged::NotFound, false));
     };

@@ -1,19 +1,19 @@
 //! Registers holders, renews leases and expires dead holders.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{
     count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
 };
 use super::super::session::{Param, Session};
-use super::super::statements::{BURY, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
-use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
+use super::super::statements::{EXPIRE_HOLDER, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 use tokio_postgres::Row;
 
 pub(in super::super) async fn join(
     session: &Session<'_>,
     holder: &NewHolder,
-) -> Result<Timestamp, Trouble> {
+) -> Result<Timestamp, VerbError> {
     let (id, offset) = (holder_uuid(holder.id), session.offset());
     // The name is only for display: drop characters that the server cannot store.
     let name = holder.name.replace('\0', "");
@@ -32,7 +32,7 @@ pub(in super::super) async fn join(
 pub(in super::super) async fn renew(
     session: &Session<'_>,
     holder: HolderId,
-) -> Result<Renewed, Trouble> {
+) -> Result<Renewed, VerbError> {
     let params: [Param<'_>; 3] =
         [&holder_uuid(holder), &session.offset(), &count(Limits::BATCH_MAX as u64)];
     let rows = session.query(&RENEW, &params).await?;
@@ -54,11 +54,11 @@ pub(in super::super) async fn renew(
 pub(in super::super) async fn leave(
     session: &Session<'_>,
     holder: HolderId,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     session.execute(&LEAVE, &[&holder_uuid(holder), &session.offset()]).await.map(drop)
 }
 
-pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holder>, Trouble> {
+pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holder>, VerbError> {
     let rows = session.query(&HOLDERS, &[&session.offset()]).await?;
     rows.iter().map(read_holder).collect()
 }
@@ -66,12 +66,12 @@ pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holde
 pub(in super::super) async fn holder(
     session: &Session<'_>,
     id: HolderId,
-) -> Result<Option<Holder>, Trouble> {
+) -> Result<Option<Holder>, VerbError> {
     let row = session.find(&HOLDER, &[&session.offset(), &holder_uuid(id)]).await?;
     row.as_ref().map(read_holder).transpose()
 }
 
-fn read_holder(row: &Row) -> Result<Holder, Trouble> {
+fn read_holder(row: &Row) -> Result<Holder, VerbError> {
     let now = instant(row.try_get(0)?);
     let (lease_ttl, renewed) = (duration(row.try_get(3)?), instant(row.try_get(6)?));
     Ok(Holder {
@@ -87,25 +87,25 @@ fn read_holder(row: &Row) -> Result<Holder, Trouble> {
     })
 }
 
-pub(in super::super) async fn bury(
+pub(in super::super) async fn expire_holder(
     session: &Session<'_>,
     by: HolderId,
     other: HolderId,
     renewals: u64,
-) -> Result<Burial, Trouble> {
+) -> Result<HolderExpiry, VerbError> {
     let params: [Param<'_>; 4] =
         [&holder_uuid(by), &holder_uuid(other), &count(renewals), &session.offset()];
-    let row = session.one(&BURY, &params).await?;
-    let (by_lives, buried, lived) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-    match (by_lives, buried, lived) {
+    let row = session.one(&EXPIRE_HOLDER, &params).await?;
+    let (by_lives, expired, lived) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    match (by_lives, expired, lived) {
         (false, ..) => Err(StoreError::HolderDead(by).into()),
-        (true, true, _) => Ok(Burial::Buried),
-        (true, false, false) => Ok(Burial::Dead),
+        (true, true, _) => Ok(HolderExpiry::Expired),
+        (true, false, false) => Ok(HolderExpiry::Dead),
         (true, false, true) => {
             // It was alive when this statement began; another node may have expired it meanwhile.
             let row = session.one(&FIND_HOLDER, &[&holder_uuid(other), &session.offset()]).await?;
             let lives = row.try_get::<_, Option<bool>>(2)?.unwrap_or(false);
-            Ok(if lives { Burial::Alive } else { Burial::Dead })
+            Ok(if lives { HolderExpiry::Alive } else { HolderExpiry::Dead })
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Claims due jobs within fleet-wide limits.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{instant, millis, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -9,8 +9,8 @@ use super::super::statements::{
 };
 use super::claim::{Listing, Taken, Wish, look};
 use rewheel_core::store::{
-    Answer, Claim, FleetLimit, FleetSlots, Leased, LimitOf, LimitUse, LimitWait, LimitedClaim,
-    LimitedClaimed, StoreError, Visit,
+    Claim, FleetLimit, FleetSlots, Leased, LimitOf, LimitUse, LimitWait, LimitedClaim,
+    LimitedClaimed, StoreError, StoreResult, Visit,
 };
 use rewheel_core::{Job, Limits, Timestamp};
 use std::collections::{BTreeSet, HashSet};
@@ -23,7 +23,7 @@ impl PostgresStore {
     pub(in super::super) async fn claim_limited_batch(
         &self,
         claim: &LimitedClaim<'_>,
-    ) -> Answer<LimitedClaimed> {
+    ) -> StoreResult<LimitedClaimed> {
         let names = Names::of(claim.limits.iter().map(|limit| &limit.of).collect());
         for _ in 0..MADE_MAX {
             let session = self.transaction().await?;
@@ -60,7 +60,7 @@ impl<'l> Names<'l> {
     }
 }
 
-async fn make(session: &Session<'_>, names: &Names<'_>) -> Result<(), Trouble> {
+async fn make(session: &Session<'_>, names: &Names<'_>) -> Result<(), VerbError> {
     let age = millis(Limits::FLEET_INTERVAL_MAX);
     let params: [Param<'_>; 4] = [&session.offset(), &names.scopes, &names.names, &age];
     session.execute(&CLAIM_LIMITED_MAKE, &params).await.map(drop)
@@ -72,7 +72,7 @@ async fn claim_limited(
     session: &Session<'_>,
     claim: &LimitedClaim<'_>,
     names: &Names<'_>,
-) -> Result<Option<(LimitedClaimed, Wrote)>, Trouble> {
+) -> Result<Option<(LimitedClaimed, Wrote)>, VerbError> {
     if !names.names.is_empty() {
         let params: [Param<'_>; 2] = [&names.scopes, &names.names];
         if session.query(&CLAIM_LIMITED_LOCK, &params).await?.len() < names.names.len() {
@@ -127,7 +127,7 @@ struct Rounds<'r> {
 
 impl<'r> Rounds<'r> {
     /// Claims for all lanes that have slots, then for those that can use slots that other lanes left.
-    async fn claim(&mut self) -> Result<(), Trouble> {
+    async fn claim(&mut self) -> Result<(), VerbError> {
         let visits = self.claim.visits.iter().take(Limits::LANES_MAX).enumerate();
         // What each visit still asks for.
         let mut open: Vec<(usize, Visit)> = visits.map(|(nth, one)| (nth, one.clone())).collect();
@@ -157,7 +157,7 @@ impl<'r> Rounds<'r> {
         &mut self,
         open: &[(usize, Visit)],
         taken: &[usize],
-    ) -> Result<Vec<usize>, Trouble> {
+    ) -> Result<Vec<usize>, VerbError> {
         let with_slots = open.iter().zip(taken).enumerate().filter(|(_, (_, taken))| **taken > 0);
         let (places, visits): (Vec<usize>, Vec<Visit>) = with_slots
             .map(|(place, ((_, one), taken))| (place, Visit { limit: *taken, ..one.clone() }))
@@ -184,7 +184,7 @@ impl<'r> Rounds<'r> {
     }
 
     /// Claims the probe job of each parked kind that the holder may probe. If nothing was claimed, checks whether the holder is alive.
-    async fn probe(&mut self) -> Result<(), Trouble> {
+    async fn probe(&mut self) -> Result<(), VerbError> {
         let gave: HashSet<&str> = self.jobs.iter().map(|(_, job)| job.lane.kind.as_str()).collect();
         let visits = self.claim.visits.iter().take(Limits::LANES_MAX);
         let kinds: Vec<&str> = visits.map(|one| one.lane.kind.as_str()).collect();
@@ -223,7 +223,7 @@ impl<'r> Rounds<'r> {
 pub(in super::super) async fn limit_waits(
     session: &Session<'_>,
     limits: &[FleetLimit],
-) -> Result<Vec<Option<LimitWait>>, Trouble> {
+) -> Result<Vec<Option<LimitWait>>, VerbError> {
     let (uses, now) = limit_uses(session, limits).await?;
     Ok(limits.iter().zip(uses).map(|(limit, used)| limit.wait(used, now)).collect())
 }
@@ -232,7 +232,7 @@ pub(in super::super) async fn limit_waits(
 async fn limit_uses(
     session: &Session<'_>,
     limits: &[FleetLimit],
-) -> Result<(Vec<LimitUse>, Timestamp), Trouble> {
+) -> Result<(Vec<LimitUse>, Timestamp), VerbError> {
     if limits.is_empty() {
         return Ok((Vec::new(), session.now().await?));
     }

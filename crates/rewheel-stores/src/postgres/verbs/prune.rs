@@ -1,7 +1,7 @@
 //! Deletes data whose retention has ended.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{count, millis, unsigned, uuid};
 use super::super::session::Session;
 use super::super::statements::{
@@ -9,7 +9,7 @@ use super::super::statements::{
     PRUNE_RESERVED,
 };
 use rewheel_core::Limits;
-use rewheel_core::store::{Answer, DeadLetter, Prune, Pruned};
+use rewheel_core::store::{DeadLetter, Prune, Pruned, StoreResult};
 use uuid::Uuid;
 
 /// Lines of the ledger that are not added up: with so few, reading the books is fast.
@@ -17,14 +17,14 @@ const LEDGER_LINES_MAX: i64 = 100;
 
 impl PostgresStore {
     /// Each sort of data in its own statement, so that locks are held only for that statement.
-    pub(in super::super) async fn prune_batch(&self, prune: &Prune) -> Answer<Pruned> {
+    pub(in super::super) async fn prune_batch(&self, prune: &Prune) -> StoreResult<Pruned> {
         let session = self.write().await?;
         let pruned = pruned(&session, prune).await;
         session.end(pruned).await
     }
 }
 
-async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble> {
+async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, VerbError> {
     let (offset, limit) = (session.offset(), count(prune.limit as u64));
     let finished = session.one(&PRUNE_FINISHED, &[&offset, &limit]).await?;
     let keys = session.execute(&PRUNE_KEYS, &[&offset, &limit]).await?;
@@ -50,7 +50,7 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble>
 pub(in super::super) async fn announce(
     session: &Session<'_>,
     letters: &[DeadLetter],
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     // In the order of their ids, the order in which all writers lock them.
     let mut letters: Vec<(Uuid, i64)> =
         letters.iter().map(|letter| (uuid(letter.job), count(letter.version.get()))).collect();

@@ -1,6 +1,6 @@
 //! Reads jobs, attempts, counts and the audit log.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{
     Payload, count as number, duration, failure, fence, holder_id, instant, job_id, read_job,
     small, unsigned, uuid, version,
@@ -14,7 +14,7 @@ use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::{Reading, Table, cut, tables};
 use rewheel_core::store::{AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest};
-use rewheel_core::{Actor, AuditEntry, Facts, Job, JobId, KindName, Lane, Limits};
+use rewheel_core::{Actor, AuditEntry, AuditFields, Job, JobId, KindName, Lane, Limits};
 use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ const CHUNK: usize = 1_000;
 pub(in super::super) async fn get(
     session: &Session<'_>,
     job: JobId,
-) -> Result<Option<Job>, Trouble> {
+) -> Result<Option<Job>, VerbError> {
     let rows = session.query(&GET, &[&uuid(job)]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let lanes = lanes(session, &rows, 1).await?;
@@ -35,7 +35,7 @@ pub(in super::super) async fn get(
 pub(in super::super) async fn find(
     session: &Session<'_>,
     jobs: &[JobId],
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
     let rows = session.query(&FIND, &[&ids]).await?;
     read_jobs(session, &rows, Payload::LeaveOut).await
@@ -44,7 +44,7 @@ pub(in super::super) async fn find(
 pub(in super::super) async fn live(
     session: &Session<'_>,
     jobs: &[JobId],
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
     let rows = session.query(&LIVE, &[&ids]).await?;
     read_jobs(session, &rows, Payload::LeaveOut).await
@@ -54,7 +54,7 @@ async fn read_jobs(
     session: &Session<'_>,
     rows: &[Row],
     payload: Payload,
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let lanes = lanes(session, rows, 1).await?;
     let read = |row| readable(lane(&lanes, row, 1).and_then(|lane| read_job(row, lane, payload)));
     rows.iter().filter_map(|row| read(row).transpose()).collect()
@@ -64,7 +64,7 @@ pub(super) async fn lanes(
     session: &Session<'_>,
     rows: &[Row],
     column: usize,
-) -> Result<HashMap<i32, Lane>, Trouble> {
+) -> Result<HashMap<i32, Lane>, VerbError> {
     let mut numbers = Vec::with_capacity(rows.len());
     for row in rows {
         numbers.push(row.try_get::<_, i32>(column)?);
@@ -72,7 +72,11 @@ pub(super) async fn lanes(
     super::super::lanes::names(session, numbers.into_iter()).await
 }
 
-pub(super) fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {
+pub(super) fn lane(
+    lanes: &HashMap<i32, Lane>,
+    row: &Row,
+    column: usize,
+) -> Result<Lane, VerbError> {
     let number: i32 = row.try_get(column)?;
     lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
 }
@@ -99,7 +103,7 @@ impl Scan {
         Scan { sql: listing(table), before, left: most, ended: false }
     }
 
-    async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, Trouble> {
+    async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, VerbError> {
         // Continue if none of the rows can be read.
         loop {
             let most = self.left.min(CHUNK);
@@ -124,7 +128,7 @@ pub(in super::super) async fn list(
     session: &Session<'_>,
     filter: &Filter,
     page: &PageRequest,
-) -> Result<Page<Job>, Trouble> {
+) -> Result<Page<Job>, VerbError> {
     let limit = page.limit.clamp(1, Limits::PAGE_MAX);
     let scan_max = page.scan_max.max(1);
     // Greater than every id.
@@ -165,7 +169,7 @@ pub(in super::super) async fn count(
     session: &Session<'_>,
     filter: &Filter,
     scan_max: usize,
-) -> Result<Count, Trouble> {
+) -> Result<Count, VerbError> {
     if let Some(key) = &filter.key {
         let found = super::keyed::keyed(session, filter, key).await?;
         return Ok(Count::Exactly(found.len() as u64));
@@ -194,7 +198,7 @@ pub(in super::super) async fn count(
 pub(in super::super) async fn attempts(
     session: &Session<'_>,
     job: JobId,
-) -> Result<Vec<AttemptRecord>, Trouble> {
+) -> Result<Vec<AttemptRecord>, VerbError> {
     let most = number(Limits::ATTEMPTS_LISTED_MAX as u64);
     let rows = session.query(&ATTEMPTS, &[&uuid(job), &most]).await?;
     let read = |row: &Row| {
@@ -219,7 +223,7 @@ pub(in super::super) async fn audit(
     job: Option<JobId>,
     before: Option<u64>,
     limit: usize,
-) -> Result<Vec<AuditEntry>, Trouble> {
+) -> Result<Vec<AuditEntry>, VerbError> {
     let before = before.map_or(i64::MAX, number);
     let limit = number(limit.min(Limits::PAGE_MAX) as u64);
     let rows = match job {
@@ -229,9 +233,9 @@ pub(in super::super) async fn audit(
     rows.iter().map(read_entry).collect()
 }
 
-fn read_entry(row: &Row) -> Result<AuditEntry, Trouble> {
+fn read_entry(row: &Row) -> Result<AuditEntry, VerbError> {
     let kind: Option<&str> = row.try_get(5)?;
-    let says = |document: &str| -> Result<Facts, Trouble> {
+    let says = |document: &str| -> Result<AuditFields, VerbError> {
         facts(document).ok_or_else(|| unreadable("an audit entry"))
     };
     Ok(AuditEntry {
@@ -248,7 +252,7 @@ fn read_entry(row: &Row) -> Result<AuditEntry, Trouble> {
     })
 }
 
-pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, Trouble> {
+pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, VerbError> {
     let row = session.one(&BOOKS, &[]).await?;
     Ok(Books {
         submitted: unsigned(row.try_get(0)?),
@@ -262,7 +266,7 @@ pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, Trou
 pub(in super::super) async fn unannounced(
     session: &Session<'_>,
     limit: usize,
-) -> Result<Vec<DeadLetter>, Trouble> {
+) -> Result<Vec<DeadLetter>, VerbError> {
     let rows = session.query(&UNANNOUNCED, &[&number(limit as u64)]).await?;
     let lanes = lanes(session, &rows, 2).await?;
     let read = |row: &Row| {

@@ -1,6 +1,6 @@
 //! Reserves room for new jobs under a tenant's job cap.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{count, holder_uuid, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::{FIND_HOLDER, RESERVE, RESERVE_DROP, RESERVE_KEEP, RESERVE_LOCK};
@@ -9,7 +9,7 @@ use rewheel_core::store::{Reserve, StoreError};
 pub(in super::super) async fn reserve(
     session: &Session<'_>,
     reserve: &Reserve,
-) -> Result<u64, Trouble> {
+) -> Result<u64, VerbError> {
     let tenant = reserve.tenant.as_str();
     // A separate statement, so that the next one sees everything that was committed before the
     // lock.

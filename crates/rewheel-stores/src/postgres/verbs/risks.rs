@@ -1,6 +1,6 @@
 //! Finds server settings and conditions that weaken the store's guarantees.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::session::Session;
 use super::super::statements::RISKS;
 use rewheel_core::store::Risk;
@@ -26,7 +26,7 @@ const INDEXES: [&str; 14] = [
     "lanes_tenant",
 ];
 
-pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, Trouble> {
+pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, VerbError> {
     let row = session.one(&RISKS, &[&INDEXES.as_slice()]).await?;
     let (fsync, pages, commit): (&str, &str, &str) =
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);

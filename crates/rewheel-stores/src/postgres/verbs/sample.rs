@@ -1,7 +1,7 @@
 //! Caches job counts that one node takes for the whole fleet.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{count, instant, millis, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -11,26 +11,26 @@ use crate::pages::Tallies;
 use crate::sample_text;
 use async_trait::async_trait;
 use rewheel::Clock;
-use rewheel_core::store::{Answer, Sample, SampleStore, Tally};
+use rewheel_core::store::{Sample, SampleStore, StoreResult, Tally};
 use rewheel_core::{KindName, State, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[async_trait]
 impl SampleStore for PostgresStore {
-    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+    async fn sample_now(&self, rows_max: usize) -> StoreResult<Option<Sample>> {
         let session = self.snapshot().await?;
         let sample = sample_now(&session, rows_max).await;
         session.end(sample).await
     }
 
-    async fn sample(&self) -> Answer<Option<Sample>> {
+    async fn sample(&self) -> StoreResult<Option<Sample>> {
         let session = self.read().await?;
         let sample = sample(&session).await;
         session.end(sample).await
     }
 
-    async fn take_sample(&self) -> Answer<bool> {
+    async fn take_sample(&self) -> StoreResult<bool> {
         let session = self.write().await?;
         let begun = begin(&session).await;
         let Some(begun) = session.end(begun).await? else { return Ok(false) };
@@ -50,14 +50,14 @@ impl SampleStore for PostgresStore {
 
 impl PostgresStore {
     /// Counts a table of any size; its statements have a longer timeout.
-    async fn count_all(&self) -> Answer<Vec<Tally>> {
+    async fn count_all(&self) -> StoreResult<Vec<Tally>> {
         let session = self.long_snapshot().await?;
         let tallies = tally(&session).await;
         session.end(tallies).await
     }
 }
 
-async fn begin(session: &Session<'_>) -> Result<Option<Timestamp>, Trouble> {
+async fn begin(session: &Session<'_>) -> Result<Option<Timestamp>, VerbError> {
     let params: [Param<'_>; 4] = [
         &session.offset(),
         &millis(Sample::INTERVAL_MIN),
@@ -68,7 +68,7 @@ async fn begin(session: &Session<'_>) -> Result<Option<Timestamp>, Trouble> {
     row.map(|row| Ok(instant(row.try_get(0)?))).transpose()
 }
 
-async fn sample_now(session: &Session<'_>, rows_max: usize) -> Result<Option<Sample>, Trouble> {
+async fn sample_now(session: &Session<'_>, rows_max: usize) -> Result<Option<Sample>, VerbError> {
     // Ask for one row more than the limit, to know whether there are more.
     let limit = count((rows_max as u64).saturating_add(1));
     let row = session.one(&SAMPLE_NOW, &[&session.offset(), &limit]).await?;
@@ -79,7 +79,7 @@ async fn sample_now(session: &Session<'_>, rows_max: usize) -> Result<Option<Sam
     Ok(Some(Sample { taken, age: Duration::ZERO, tallies }))
 }
 
-async fn sample(session: &Session<'_>) -> Result<Option<Sample>, Trouble> {
+async fn sample(session: &Session<'_>) -> Result<Option<Sample>, VerbError> {
     let Some(row) = session.find(&SAMPLE, &[&session.offset()]).await? else { return Ok(None) };
     let (now, taken) = (instant(row.try_get(0)?), instant(row.try_get(1)?));
     let mut tallies = all_kinds(session).await?;
@@ -88,7 +88,7 @@ async fn sample(session: &Session<'_>) -> Result<Option<Sample>, Trouble> {
 }
 
 /// Returns an empty tally for each kind.
-async fn all_kinds(session: &Session<'_>) -> Result<Tallies, Trouble> {
+async fn all_kinds(session: &Session<'_>) -> Result<Tallies, VerbError> {
     let mut tallies = Tallies::default();
     for row in session.query(&KIND_NAMES, &[]).await? {
         tallies.add(&kind(row.try_get(0)?)?, None, None);
@@ -96,12 +96,12 @@ async fn all_kinds(session: &Session<'_>) -> Result<Tallies, Trouble> {
     Ok(tallies)
 }
 
-fn kind(name: &str) -> Result<KindName, Trouble> {
+fn kind(name: &str) -> Result<KindName, VerbError> {
     KindName::parse(name).map_err(|_| unreadable("a kind"))
 }
 
 /// Counts every job. The session must see one snapshot.
-pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, Trouble> {
+pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, VerbError> {
     let mut tallies = all_kinds(session).await?;
     let mut due: BTreeMap<KindName, (u64, Option<Timestamp>)> = BTreeMap::new();
     let mut listed: BTreeMap<KindName, u64> = BTreeMap::new();

@@ -1,18 +1,19 @@
 //! Settles jobs: writes the decision after each attempt.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
-use super::super::place::Taken;
+use super::super::error::VerbError;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
+use super::super::row_address::Taken;
 use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
 use super::audit::actor;
 use super::claim::columns;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Answer, Outcome, Settled, Settlement};
+use rewheel_core::store::{Outcome, Settled, Settlement, StoreResult};
 use rewheel_core::{
-    Actor, Cause, Decision, Fate, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
+    Actor, Cause, Decision, Fence, HolderId, JobId, Lease, Retain, State, Timestamp, Transition,
+    Wanted,
 };
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -22,7 +23,7 @@ impl PostgresStore {
         &self,
         holder: HolderId,
         settlements: &[Settlement],
-    ) -> Answer<Vec<Settled>> {
+    ) -> StoreResult<Vec<Settled>> {
         let Some(keep) = all_succeeded(settlements) else {
             return self.settle_mixed(holder, settlements).await;
         };
@@ -59,7 +60,7 @@ impl PostgresStore {
         &self,
         holder: HolderId,
         settlements: &[Settlement],
-    ) -> Answer<Vec<Settled>> {
+    ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
         let (answers, woke) = session.end(answers).await?;
@@ -79,8 +80,8 @@ impl PostgresStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = give_back(&session, holder, leases, keep).await;
         let answers = session.end(answers).await?;
@@ -91,7 +92,7 @@ impl PostgresStore {
 }
 
 /// Returns the retention, if all settlements are successes with the same retention and each job is named once.
-fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
+fn all_succeeded(settlements: &[Settlement]) -> Option<Retain> {
     let keep = settlements.first()?.keep;
     let mut named = HashSet::with_capacity(settlements.len());
     let mut plain = |settled: &Settlement| {
@@ -108,8 +109,8 @@ async fn succeed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
-    keep: Keep,
-) -> Result<(Option<HashSet<JobId>>, Taken), Trouble> {
+    keep: Retain,
+) -> Result<(Option<HashSet<JobId>>, Taken), VerbError> {
     // In the order of the columns: each row position belongs to its id.
     let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
     leases.sort_unstable_by_key(|lease| uuid(lease.job));
@@ -131,7 +132,7 @@ pub(in super::super) async fn settle_mixed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
-) -> Result<(Vec<Settled>, bool), Trouble> {
+) -> Result<(Vec<Settled>, bool), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, settlements.iter().map(|settled| settled.lease)).await?;
     let mut writes = Writes::default();
@@ -152,8 +153,8 @@ async fn give_back(
     session: &Session<'_>,
     holder: HolderId,
     leases: &[Lease],
-    keep: Keep,
-) -> Result<Vec<Settled>, Trouble> {
+    keep: Retain,
+) -> Result<Vec<Settled>, VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, leases.iter().copied()).await?;
     let mut writes = Writes::default();
@@ -165,8 +166,8 @@ async fn give_back(
             if state.is_live() {
                 writes.let_go(live, state, None, by, None);
             } else {
-                let fate = live.fate(Cause::GiveBack, state, Some(holder));
-                writes.note(&live, &fate, &settler.who);
+                let transition = live.transition(Cause::GiveBack, state, Some(holder));
+                writes.note(&live, &transition, &settler.who);
                 writes.end(live, state, None, by, (settler.now, keep));
             }
             Settled::Applied(Outcome::LetGo(state))
@@ -218,7 +219,7 @@ struct Seen {
 }
 
 impl Settler {
-    async fn find(session: &Session<'_>, id: HolderId) -> Result<Settler, Trouble> {
+    async fn find(session: &Session<'_>, id: HolderId) -> Result<Settler, VerbError> {
         let row = session.one(&FIND_HOLDER, &[&holder_uuid(id), &session.offset()]).await?;
         Ok(Settler {
             id,
@@ -241,7 +242,7 @@ impl Settler {
         &mut self,
         session: &Session<'_>,
         leases: impl Iterator<Item = Lease>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let mut ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -299,8 +300,8 @@ impl Settler {
                 Outcome::LetGo(state)
             }
             (state @ (State::Succeeded | State::Failed | State::Dead | State::Cancelled), _) => {
-                let fate = live.fate(Cause::Settle, state, Some(self.id));
-                writes.note(&live, &Fate { failure, ..fate }, &self.who);
+                let transition = live.transition(Cause::Settle, state, Some(self.id));
+                writes.note(&live, &Transition { failure, ..transition }, &self.who);
                 writes.end(live, state, failure.cloned(), by, (self.now, settled.keep));
                 Outcome::LetGo(state)
             }
@@ -315,7 +316,7 @@ impl Settler {
         answers: Vec<Option<Settled>>,
         leases: impl Iterator<Item = Lease> + Clone,
         asked: Asked,
-    ) -> Result<Vec<Settled>, Trouble> {
+    ) -> Result<Vec<Settled>, VerbError> {
         let rest = leases.clone().zip(&answers).filter(|(_, answer)| answer.is_none());
         let rest: Vec<Lease> = rest.map(|(lease, _)| lease).collect();
         self.look(session, rest.into_iter()).await?;
@@ -331,7 +332,7 @@ impl Settler {
         &mut self,
         session: &Session<'_>,
         leases: impl Iterator<Item = Lease>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
         if ids.is_empty() {
             return Ok(());

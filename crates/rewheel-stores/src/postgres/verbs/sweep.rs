@@ -1,7 +1,7 @@
 //! Frees jobs of dead holders and overdue jobs, and ends jobs whose deadline has passed.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, job_id, millis, number};
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -10,8 +10,10 @@ use super::super::statements::{
 use super::audit::actor;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Answer, StoreError, Sweep};
-use rewheel_core::{Actor, Cause, Failure, Fate, HolderId, JobEvent, Keep, Lane, State, Timestamp};
+use rewheel_core::store::{StoreError, StoreResult, Sweep};
+use rewheel_core::{
+    Actor, Cause, Failure, HolderId, JobEvent, Lane, Retain, State, Timestamp, Transition,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio_postgres::Row;
@@ -25,7 +27,7 @@ const SHELVED_AFTER: Duration = Duration::from_secs(2);
 const LISTS_AT_ONCE: u64 = 8;
 
 impl PostgresStore {
-    pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> Answer<Vec<JobEvent>> {
+    pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let (listed, lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;
@@ -44,7 +46,7 @@ impl PostgresStore {
     }
 
     /// Returns whether there are old lists of claims, and whether there are jobs to take over.
-    async fn look_for_lost(&self, by: HolderId) -> Answer<(bool, bool)> {
+    async fn look_for_lost(&self, by: HolderId) -> StoreResult<(bool, bool)> {
         let session = self.read().await?;
         let params: [Param<'_>; 3] = [&holder_uuid(by), &session.offset(), &millis(SHELVED_AFTER)];
         let row = session.one(&SWEEP_LOOK, &params).await;
@@ -63,7 +65,7 @@ impl PostgresStore {
         &self,
         older_than: Duration,
         holder: Option<HolderId>,
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         loop {
             let session = self.write().await?;
             let (holder, most) = (holder.map(holder_uuid), count(LISTS_AT_ONCE));
@@ -81,7 +83,7 @@ impl PostgresStore {
         &self,
         grace: Duration,
         limit: usize,
-    ) -> Answer<Vec<JobEvent>> {
+    ) -> StoreResult<Vec<JobEvent>> {
         let session = self.read().await?;
         let passed = session.one(&DEADLINES_LOOK, &[&session.offset()]).await;
         if !session.end(passed.and_then(|row| Ok(row.try_get(0)?))).await? {
@@ -93,7 +95,7 @@ impl PostgresStore {
     }
 }
 
-async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Trouble> {
+async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, VerbError> {
     let Sweep { by, limit, keep, watched } = *asked;
     let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
     let now = instant(row.try_get(0)?);
@@ -125,8 +127,8 @@ async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Tr
         };
         events.push(event(&live, kind, to, Cause::Takeover, holder, now));
         let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
-        let fate = live.fate(Cause::Takeover, to, holder);
-        writes.note(&live, &Fate { failure: failure.as_ref(), ..fate }, &who);
+        let transition = live.transition(Cause::Takeover, to, holder);
+        writes.note(&live, &Transition { failure: failure.as_ref(), ..transition }, &who);
         if to.is_live() {
             live.fence = live.fence.next();
             writes.let_go(live, to, None, None, None);
@@ -142,7 +144,7 @@ async fn deadlines(
     session: &Session<'_>,
     grace: Duration,
     limit: usize,
-) -> Result<Vec<JobEvent>, Trouble> {
+) -> Result<Vec<JobEvent>, VerbError> {
     let now = session.now().await?;
     let leased = now.as_millis().saturating_sub(millis(grace));
     let rows =
@@ -161,9 +163,9 @@ async fn deadlines(
             now,
         ));
         let failure = Failure::of_deadline();
-        let fate = live.fate(Cause::Deadline, State::Dead, holder);
-        writes.note(&live, &Fate { failure: Some(&failure), ..fate }, &who);
-        writes.end(live, State::Dead, Some(failure), None, (now, Keep::default()));
+        let transition = live.transition(Cause::Deadline, State::Dead, holder);
+        writes.note(&live, &Transition { failure: Some(&failure), ..transition }, &who);
+        writes.end(live, State::Dead, Some(failure), None, (now, Retain::default()));
     }
     writes.flush(session, now, None).await?;
     Ok(events)
@@ -173,7 +175,7 @@ async fn deadlines(
 async fn read_taken(
     session: &Session<'_>,
     rows: &[Row],
-) -> Result<(Vec<(Live, Option<HolderId>)>, HashMap<i32, Lane>), Trouble> {
+) -> Result<(Vec<(Live, Option<HolderId>)>, HashMap<i32, Lane>), VerbError> {
     let lanes = super::read::lanes(session, rows, 1).await?;
     let mut unreadable = Unreadable::default();
     let mut taken = Vec::with_capacity(rows.len());
@@ -187,11 +189,11 @@ async fn read_taken(
     Ok((taken, lanes))
 }
 
-fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, Trouble> {
+fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, VerbError> {
     lanes.get(&live.lane).ok_or_else(|| unreadable("a lane that does not exist"))
 }
 
-async fn takeovers_max(session: &Session<'_>) -> Result<HashMap<String, u32>, Trouble> {
+async fn takeovers_max(session: &Session<'_>) -> Result<HashMap<String, u32>, VerbError> {
     let rows = session.query(&TAKEOVERS_MAX, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, number(row.try_get(1)?)))).collect()
 }

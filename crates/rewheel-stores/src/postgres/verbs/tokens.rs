@@ -1,41 +1,45 @@
 //! Stores access tokens.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{instant, millis, read_tenant, tenant_text};
 use super::super::session::{Param, Session};
 use super::super::statements::{PRUNE_TOKENS, PUT_TOKEN, REVOKE_TOKEN, TOKENS};
 use super::audit::{Line, audit};
 use async_trait::async_trait;
-use rewheel_core::store::{Answer, TokenStore};
+use rewheel_core::store::{StoreResult, TokenStore};
 use rewheel_core::{
-    Actor, Facts, Limits, NewToken, Timestamp, Token, TokenHash, TokenId, TokenName, TokenPut,
-    TokenRevoked,
+    Actor, AuditFields, Limits, NewToken, Timestamp, Token, TokenHash, TokenId, TokenName,
+    TokenPut, TokenRevoked,
 };
 use tokio_postgres::Row;
 
 #[async_trait]
 impl TokenStore for PostgresStore {
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut> {
         let session = self.transaction().await?;
         let put = put_token(&session, token, by).await;
         session.end(put).await
     }
 
-    async fn tokens(&self) -> Answer<Vec<Token>> {
+    async fn tokens(&self) -> StoreResult<Vec<Token>> {
         let session = self.read().await?;
         let tokens = tokens(&session).await;
         session.end(tokens).await
     }
 
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked> {
         let session = self.transaction().await?;
         let revoked = revoke_token(&session, id, by).await;
         session.end(revoked).await
     }
 }
 
-async fn put_token(session: &Session<'_>, new: &NewToken, by: &Actor) -> Result<TokenPut, Trouble> {
+async fn put_token(
+    session: &Session<'_>,
+    new: &NewToken,
+    by: &Actor,
+) -> Result<TokenPut, VerbError> {
     let known = tokens(session).await?;
     if let Some(known) = known.iter().find(|token| token.id == new.id) {
         return Ok(TokenPut::Stored(known.clone()));
@@ -62,12 +66,12 @@ async fn put_token(session: &Session<'_>, new: &NewToken, by: &Actor) -> Result<
         let known = tokens(session).await?.into_iter().find(|token| token.id == new.id);
         return Ok(known.map_or(TokenPut::NameTaken, TokenPut::Stored));
     }
-    let (before, after) = (Facts::default(), token.facts());
+    let (before, after) = (AuditFields::default(), token.facts());
     note(session, now, by, "create token", (&before, &after)).await?;
     Ok(TokenPut::Stored(token))
 }
 
-async fn tokens(session: &Session<'_>) -> Result<Vec<Token>, Trouble> {
+async fn tokens(session: &Session<'_>) -> Result<Vec<Token>, VerbError> {
     session.query(&TOKENS, &[&session.offset()]).await?.iter().map(read_token).collect()
 }
 
@@ -75,14 +79,14 @@ async fn revoke_token(
     session: &Session<'_>,
     id: TokenId,
     by: &Actor,
-) -> Result<TokenRevoked, Trouble> {
+) -> Result<TokenRevoked, VerbError> {
     let now = session.now().await?;
     let is_news = session.execute(&REVOKE_TOKEN, &[&id.to_string(), &now.as_millis()]).await? > 0;
     let Some(token) = tokens(session).await?.into_iter().find(|token| token.id == id) else {
         return Ok(TokenRevoked::NotFound);
     };
     if is_news {
-        let (before, after) = (token.facts(), Facts::default());
+        let (before, after) = (token.facts(), AuditFields::default());
         note(session, now, by, "revoke token", (&before, &after)).await?;
     }
     Ok(TokenRevoked::Revoked(token))
@@ -93,12 +97,12 @@ async fn note(
     now: Timestamp,
     who: &Actor,
     what: &str,
-    (before, after): (&Facts, &Facts),
-) -> Result<(), Trouble> {
+    (before, after): (&AuditFields, &AuditFields),
+) -> Result<(), VerbError> {
     audit(session, now, &[Line { who, what, job: None, kind: None, before, after }]).await
 }
 
-fn read_token(row: &Row) -> Result<Token, Trouble> {
+fn read_token(row: &Row) -> Result<Token, VerbError> {
     let text = |at: usize| row.try_get::<_, &str>(at);
     let expires = row.try_get::<_, Option<i64>>(6)?.map(instant);
     let now = instant(row.try_get(8)?);

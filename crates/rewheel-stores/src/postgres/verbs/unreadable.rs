@@ -1,7 +1,7 @@
 //! Sets aside jobs whose rows cannot be read, so that they do not block others.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::uuid;
 use super::super::session::Session;
 use super::super::statements::{SET_ASIDE, UNREADABLE};
@@ -19,8 +19,8 @@ impl Unreadable {
     pub(super) fn check<T>(
         &mut self,
         job: JobId,
-        read: Result<T, Trouble>,
-    ) -> Result<Option<T>, Trouble> {
+        read: Result<T, VerbError>,
+    ) -> Result<Option<T>, VerbError> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(trouble) => {
@@ -35,7 +35,7 @@ impl Unreadable {
     }
 
     /// Pauses the jobs in the caller's transaction.
-    pub(super) async fn set_aside(&self, session: &Session<'_>) -> Result<(), Trouble> {
+    pub(super) async fn set_aside(&self, session: &Session<'_>) -> Result<(), VerbError> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl PostgresStore {
 }
 
 /// Skips an unreadable row of a list: the sweep or claim that reads it sets it aside.
-pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+pub(super) fn readable<T>(read: Result<T, VerbError>) -> Result<Option<T>, VerbError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
@@ -79,7 +79,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
     }
 }
 
-pub(in super::super) async fn unreadable(session: &Session<'_>) -> Result<Option<Risk>, Trouble> {
+pub(in super::super) async fn unreadable(session: &Session<'_>) -> Result<Option<Risk>, VerbError> {
     let row = session.one(&UNREADABLE, &[]).await?;
     let first: Option<(String, String)> = row.try_get::<_, Option<String>>(1)?.zip(row.try_get(2)?);
     Ok(first.zip(row.try_get(0)?).map(|((job, reason), count): (_, i64)| {

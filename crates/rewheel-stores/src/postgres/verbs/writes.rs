@@ -1,6 +1,6 @@
 //! Collects changes of locked live jobs, and writes them with one statement per sort of change.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::count;
 use super::super::row::{counter, fence, holder_uuid, job_id, millis, small, texts, uuid, wanted};
 use super::super::session::{Param, Session};
@@ -11,8 +11,8 @@ use super::super::statements::{
 use super::audit::{Noted, write_notes};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
-    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, Limits, State, Timestamp,
-    Wanted,
+    Actor, Cause, Failure, Fence, HolderId, JobId, Lease, Limits, Retain, State, Timestamp,
+    Transition, Wanted,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ pub(super) struct Live {
 
 impl Live {
     /// Reads the columns that every statement which locks live jobs starts with.
-    pub(super) fn read(row: &Row) -> Result<Live, Trouble> {
+    pub(super) fn read(row: &Row) -> Result<Live, VerbError> {
         let number: i64 = row.try_get(3)?;
         Ok(Live {
             id: job_id(row.try_get(0)?),
@@ -53,8 +53,13 @@ impl Live {
     }
 
     /// Describes what the engine is about to do to the job.
-    pub(super) fn fate(&self, cause: Cause, to: State, holder: Option<HolderId>) -> Fate<'static> {
-        Fate {
+    pub(super) fn transition(
+        &self,
+        cause: Cause,
+        to: State,
+        holder: Option<HolderId>,
+    ) -> Transition<'static> {
+        Transition {
             cause,
             from: self.state,
             to,
@@ -139,7 +144,7 @@ impl<'a> Writes<'a> {
         state: State,
         failure: Option<Failure>,
         settled_by: SettledBy,
-        (now, keep): (Timestamp, Keep),
+        (now, keep): (Timestamp, Retain),
     ) {
         // A job that is taken from its holder gets a larger fence, as in any takeover.
         if live.state == State::Leased && settled_by.is_none() {
@@ -170,9 +175,9 @@ impl<'a> Writes<'a> {
     }
 
     /// Adds an audit entry, if this change of a job needs one.
-    pub(super) fn note(&mut self, live: &Live, fate: &Fate<'_>, who: &Actor) {
+    pub(super) fn note(&mut self, live: &Live, transition: &Transition<'_>, who: &Actor) {
         let (job, lane) = (live.id, live.lane);
-        let noted = fate.notes().map(|note| Noted { who: who.clone(), job, lane, note });
+        let noted = transition.notes().map(|note| Noted { who: who.clone(), job, lane, note });
         self.noted.extend(noted);
     }
 
@@ -194,7 +199,7 @@ impl<'a> Writes<'a> {
         session: &Session<'_>,
         now: Timestamp,
         holder: Option<(HolderId, i32)>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         if let Some((id, number)) = holder {
             write_attempts(session, &self.attempts, id, now).await?;
             write_kept(session, &self.kept, number, now).await?;
@@ -218,7 +223,7 @@ async fn write_attempts(
     attempts: &[(&Settlement, &Failure, u32)],
     holder: HolderId,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if attempts.is_empty() {
         return Ok(());
     }
@@ -249,7 +254,7 @@ async fn write_attempts(
 async fn trim_attempts(
     session: &Session<'_>,
     leases: impl Iterator<Item = Lease>,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     let long = leases.filter(|lease| lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64);
     let jobs: Vec<Uuid> = long.map(|lease| uuid(lease.job)).collect();
     if jobs.is_empty() {
@@ -265,7 +270,7 @@ async fn write_kept(
     kept: &[KeptLease<'_>],
     holder: i32,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if kept.is_empty() {
         return Ok(());
     }
@@ -285,7 +290,7 @@ async fn write_kept(
     session.execute(&KEEP_LEASE, &params).await.map(drop)
 }
 
-async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), Trouble> {
+async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), VerbError> {
     if jobs.is_empty() {
         return Ok(());
     }
@@ -309,7 +314,7 @@ async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), T
     session.execute(&LET_GO, &params).await.map(drop)
 }
 
-async fn write_dead(session: &Session<'_>, ends: &[End], now: Timestamp) -> Result<(), Trouble> {
+async fn write_dead(session: &Session<'_>, ends: &[End], now: Timestamp) -> Result<(), VerbError> {
     if ends.is_empty() {
         return Ok(());
     }
@@ -326,7 +331,7 @@ async fn write_finished(
     session: &Session<'_>,
     ends: &[(End, State, Timestamp)],
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if ends.is_empty() {
         return Ok(());
     }
@@ -345,7 +350,7 @@ async fn write_finished(
 async fn write_keys(
     session: &Session<'_>,
     keys: &[(i32, String, JobId, State, Timestamp)],
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if keys.is_empty() {
         return Ok(());
     }

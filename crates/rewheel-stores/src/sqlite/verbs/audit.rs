@@ -1,22 +1,22 @@
 //! Writes audit log entries.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::column;
 use super::super::transaction::Transaction;
 use super::ending::Live;
 use crate::audit::document;
-use rewheel_core::{Actor, Facts, Fate, HolderId, JobId, KindName};
+use rewheel_core::{Actor, AuditFields, HolderId, JobId, KindName, Transition};
 
 /// An entry of the audit log.
 pub(super) struct Line<'a> {
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
     pub(super) kind: Option<&'a KindName>,
-    pub(super) before: Facts,
-    pub(super) after: Facts,
+    pub(super) before: AuditFields,
+    pub(super) after: AuditFields,
 }
 
-pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Result<(), Trouble> {
+pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Result<(), VerbError> {
     let values = (
         tx.now.as_millis(),
         by.as_str(),
@@ -51,9 +51,9 @@ impl Auditor {
         &mut self,
         tx: &mut Transaction<'_, '_>,
         live: &Live,
-        fate: &Fate<'_>,
-    ) -> Result<(), Trouble> {
-        for note in fate.notes() {
+        transition: &Transition<'_>,
+    ) -> Result<(), VerbError> {
+        for note in transition.notes() {
             let who = self.who(tx)?;
             let kind = Some(&tx.lane_of(live.lane)?.kind);
             let (what, before, after) = (note.what, note.before, note.after);
@@ -62,7 +62,7 @@ impl Auditor {
         Ok(())
     }
 
-    fn who(&mut self, tx: &Transaction<'_, '_>) -> Result<Actor, Trouble> {
+    fn who(&mut self, tx: &Transaction<'_, '_>) -> Result<Actor, VerbError> {
         if let Some(who) = &self.who {
             return Ok(who.clone());
         }

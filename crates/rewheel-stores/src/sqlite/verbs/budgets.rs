@@ -1,6 +1,6 @@
 //! Stores the retry budget of each kind.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -9,7 +9,7 @@ use rewheel_core::{RetryAsk, RetryPool};
 pub(in super::super) fn grant(
     tx: &Transaction<'_, '_>,
     asks: &[RetryAsk],
-) -> Result<Vec<u32>, Trouble> {
+) -> Result<Vec<u32>, VerbError> {
     let mut grants = Vec::with_capacity(asks.len());
     for ask in asks {
         let read = |row: &rusqlite::Row<'_>| {

@@ -1,22 +1,22 @@
 //! Changes jobs on behalf of operators.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::Payload;
 use super::super::transaction::Transaction;
 use super::audit::{Line, audit};
 use super::ending::{Ending, Live, end, end_key};
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::read::get;
-use rewheel_core::store::{Change, Changed, What};
-use rewheel_core::{Actor, Job, Keep, Key, State, Timestamp, Wanted};
+use rewheel_core::store::{Change, ChangeVerb, Changed};
+use rewheel_core::{Actor, Job, Key, Retain, State, Timestamp, Wanted};
 use rusqlite::types::ToSql;
 
 pub(in super::super) fn change(
     tx: &mut Transaction<'_, '_>,
     changes: &[Change],
     by: &Actor,
-    keep: Keep,
-) -> Result<Vec<Changed>, Trouble> {
+    keep: Retain,
+) -> Result<Vec<Changed>, VerbError> {
     let mut answers = Vec::with_capacity(changes.len());
     for change in changes {
         answers.push(one(tx, change, by, keep)?);
@@ -29,8 +29,8 @@ fn one(
     tx: &mut Transaction<'_, '_>,
     change: &Change,
     by: &Actor,
-    keep: Keep,
-) -> Result<Changed, Trouble> {
+    keep: Retain,
+) -> Result<Changed, VerbError> {
     let Some(before) = get(tx, change.job, Payload::Read)? else { return Ok(Changed::NotFound) };
     if change.if_version.is_some_and(|version| version != before.version) {
         return Ok(Changed::VersionChanged(before.version));
@@ -55,9 +55,9 @@ fn write(
     tx: &mut Transaction<'_, '_>,
     before: &Job,
     after: &Job,
-    what: &What,
-    keep: Keep,
-) -> Result<(), Trouble> {
+    what: &ChangeVerb,
+    keep: Retain,
+) -> Result<(), VerbError> {
     let id = before.id.to_bytes();
     let deadline = after.deadline.map(Timestamp::as_millis);
     if before.state() == State::Paused {
@@ -105,12 +105,12 @@ fn write(
 }
 
 /// Returns the payload if the edit changes it.
-fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
-    let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
+fn payload<'a>(after: &'a Job, what: &ChangeVerb) -> Option<&'a [u8]> {
+    let is_new = matches!(what, ChangeVerb::Edit(edit) if edit.payload.is_some());
     after.payload.as_deref().filter(|_| is_new)
 }
 
-fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Retain) -> Result<(), VerbError> {
     let sql = include_str!("../sql/find_live.sql");
     let id = job.id;
     let found = tx.find(sql, [id.to_bytes()], |row| {
@@ -132,7 +132,7 @@ fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<()
     Ok(())
 }
 
-fn cancel_dead(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+fn cancel_dead(tx: &mut Transaction<'_, '_>, job: &Job, keep: Retain) -> Result<(), VerbError> {
     let id = job.id.to_bytes();
     if keep.job.is_zero() {
         tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;

@@ -1,6 +1,6 @@
 //! Claims due jobs.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{instant, millis, read_found, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::super::writer::count;
@@ -24,7 +24,7 @@ pub(in super::super) struct Wish {
 pub(in super::super) fn claim(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,
-) -> Result<Vec<Leased>, Trouble> {
+) -> Result<Vec<Leased>, VerbError> {
     let number = tx.alive(wish.holder)?.ok_or(StoreError::HolderDead(wish.holder))?;
     let mut claimed = Vec::with_capacity(wish.limit.min(Limits::BATCH_MAX));
     for visit in wish.visits.iter().take(Limits::LANES_MAX) {
@@ -42,7 +42,7 @@ pub(super) fn visit(
     visit: &Visit,
     limit: usize,
     claimed: &mut Vec<Leased>,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     if limit == 0 {
         return Ok(());
     }
@@ -67,7 +67,7 @@ enum Entry {
     Open,
 }
 
-fn entry(tx: &Transaction<'_, '_>, kind: &KindName, holder: HolderId) -> Result<Entry, Trouble> {
+fn entry(tx: &Transaction<'_, '_>, kind: &KindName, holder: HolderId) -> Result<Entry, VerbError> {
     let found = tx.find(include_str!("../sql/find_kind.sql"), [kind.as_str()], |row| {
         let prober: Option<[u8; 16]> = row.get(2)?;
         let used: Option<[u8; 16]> = row.get(3)?;
@@ -88,7 +88,7 @@ fn take(
     visit: &Visit,
     limit: usize,
     claimed: &mut Vec<Leased>,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
     let now = tx.now;
     let mut places = Vec::with_capacity(limit.min(Limits::BATCH_MAX));
@@ -132,7 +132,7 @@ pub(in super::super) fn lanes(
     kinds: &mut Vec<KindName>,
     after: Option<&Lane>,
     limit: usize,
-) -> Result<Vec<LaneHead>, Trouble> {
+) -> Result<Vec<LaneHead>, VerbError> {
     kinds.sort();
     kinds.dedup();
     let now = tx.now;
@@ -182,7 +182,7 @@ pub(in super::super) fn start(
     tx: &Transaction<'_, '_>,
     holder: HolderId,
     leases: &[Lease],
-) -> Result<Vec<bool>, Trouble> {
+) -> Result<Vec<bool>, VerbError> {
     let Some(number) = tx.alive(holder)? else { return Ok(vec![false; leases.len()]) };
     let statement = tx.sql(include_str!("../sql/start.sql"))?;
     let mut statement = statement.get();
@@ -199,7 +199,7 @@ pub(in super::super) fn checkpoint(
     holder: HolderId,
     lease: Lease,
     payload: &[u8],
-) -> Result<bool, Trouble> {
+) -> Result<bool, VerbError> {
     let Some(number) = tx.number(holder)? else { return Ok(false) };
     let values = (lease.job.to_bytes(), number, count(lease.fence.get()), payload);
     Ok(tx.execute(include_str!("../sql/checkpoint.sql"), values)? == 1)
@@ -209,7 +209,7 @@ pub(in super::super) fn extend(
     tx: &Transaction<'_, '_>,
     holder: HolderId,
     extension: &Extension,
-) -> Result<Option<Timestamp>, Trouble> {
+) -> Result<Option<Timestamp>, VerbError> {
     let Some(number) = tx.alive(holder)? else { return Ok(None) };
     let lease = extension.lease;
     let values = (
@@ -230,7 +230,7 @@ pub(in super::super) fn held(
     older_than: Duration,
     after: Option<JobId>,
     limit: usize,
-) -> Result<Vec<Lease>, Trouble> {
+) -> Result<Vec<Lease>, VerbError> {
     let Some(number) = tx.number(holder)? else { return Ok(Vec::new()) };
     // The clock may have been set back since they were leased.
     let all = older_than.is_zero();

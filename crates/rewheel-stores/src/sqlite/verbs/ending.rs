@@ -1,8 +1,8 @@
 //! Ends live jobs, as dead letters or as finished.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::transaction::{Transaction, tenant_text};
-use rewheel_core::{Cause, Failure, Fate, Fence, JobId, Keep, Lane, State, Timestamp};
+use rewheel_core::{Cause, Failure, Fence, JobId, Lane, Retain, State, Timestamp, Transition};
 use rusqlite::types::ToSql;
 
 /// A row of the hot table that is about to leave it.
@@ -22,8 +22,8 @@ pub(super) struct Live {
 
 impl Live {
     /// Describes what the engine does to the job, whether it takes it from a holder or not.
-    pub(super) fn fate(&self, cause: Cause, from: State, to: State) -> Fate<'static> {
-        Fate {
+    pub(super) fn transition(&self, cause: Cause, from: State, to: State) -> Transition<'static> {
+        Transition {
             cause,
             from,
             to,
@@ -44,7 +44,7 @@ pub(super) struct Ending<'a> {
     pub(super) failure: Option<&'a Failure>,
     /// The holder whose settle ends it, to recognize a repeated settle.
     pub(super) settled_by: Option<i64>,
-    pub(super) keep: Keep,
+    pub(super) keep: Retain,
 }
 
 /// Returns category, code and message as they are stored.
@@ -62,7 +62,7 @@ pub(super) fn end(
     tx: &mut Transaction<'_, '_>,
     live: &Live,
     end: &Ending<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     match end.state {
         State::Dead => die(tx, live, end)?,
         State::Succeeded | State::Failed | State::Cancelled => finish(tx, live, end)?,
@@ -75,7 +75,7 @@ pub(super) fn end(
     Ok(())
 }
 
-fn die(tx: &Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
+fn die(tx: &Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), VerbError> {
     let (category, code, message) = texts(end.failure);
     let values: [&dyn ToSql; 9] = [
         &live.seq,
@@ -92,7 +92,7 @@ fn die(tx: &Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), Tr
     Ok(())
 }
 
-fn finish(tx: &mut Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
+fn finish(tx: &mut Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), VerbError> {
     if end.keep.job.is_zero() {
         tx.execute(include_str!("../sql/delete_attempts.sql"), [live.id.to_bytes()])?;
         tx.pruned += 1;
@@ -130,7 +130,7 @@ pub(super) fn end_key(
     job: JobId,
     state: State,
     expires: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     let tenant = tenant_text(lane.tenant.as_ref());
     let values =
         (lane.kind.as_str(), tenant, key, job.to_bytes(), state.as_str(), expires.as_millis());

@@ -1,6 +1,6 @@
 //! Reads the failures that incidents are built from.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{failure, instant};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
@@ -11,7 +11,7 @@ use rewheel_core::{FailedJob, JobId};
 pub(in super::super) fn failures(
     tx: &mut Transaction<'_, '_>,
     scan: &FailureScan,
-) -> Result<Failures, Trouble> {
+) -> Result<Failures, VerbError> {
     let mut failures = Failures { jobs: Vec::new(), complete: true };
     for (is_dead, sql) in [
         (true, include_str!("../sql/failures_dead.sql")),

@@ -1,12 +1,12 @@
 //! Reads the jobs of a settled batch with one statement, and ends them with one.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::ending::{Live, end_key};
 use super::unreadable::Unreadable;
 use rewheel_core::store::Settlement;
-use rewheel_core::{Fence, JobId, Keep, Lease, State, Wanted};
+use rewheel_core::{Fence, JobId, Lease, Retain, State, Wanted};
 use rusqlite::Row;
 use rusqlite::types::Value;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl Held {
         tx: &Transaction<'_, '_>,
         holder: i64,
         leases: impl Iterator<Item = Lease>,
-    ) -> Result<Held, Trouble> {
+    ) -> Result<Held, VerbError> {
         let ids: Vec<Value> =
             leases.map(|lease| Value::Blob(lease.job.to_bytes().to_vec())).collect();
         let mut held = HashMap::with_capacity(ids.len());
@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), Trouble> {
+fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), VerbError> {
     let live = Live {
         seq: row.get(2)?,
         id,
@@ -65,13 +65,13 @@ fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), Trouble
 /// Jobs that succeeded and are still in the hot table.
 pub(super) struct Successes {
     holder: i64,
-    keep: Keep,
+    keep: Retain,
     rows: Vec<Value>,
 }
 
 impl Successes {
     pub(super) fn of(holder: i64) -> Successes {
-        Successes { holder, keep: Keep::default(), rows: Vec::new() }
+        Successes { holder, keep: Retain::default(), rows: Vec::new() }
     }
 
     pub(super) fn add(
@@ -79,7 +79,7 @@ impl Successes {
         tx: &mut Transaction<'_, '_>,
         live: Live,
         settled: &Settlement,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let keep = settled.keep;
         if keep != self.keep {
             self.write(tx)?;
@@ -102,7 +102,7 @@ impl Successes {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
+    pub(super) fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), VerbError> {
         if self.rows.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Stores idempotency keys and the responses to them.
 
 use super::super::SqliteStore;
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{duration, millis};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -59,7 +59,7 @@ impl IdempotencyStore for SqliteStore {
     }
 }
 
-fn begin(tx: &Transaction<'_, '_>, ask: &Begin) -> Result<Begun, Trouble> {
+fn begin(tx: &Transaction<'_, '_>, ask: &Begin) -> Result<Begun, VerbError> {
     let now = tx.now.as_millis();
     let known =
         tx.find(include_str!("../sql/idempotency_find.sql"), [ask.key.as_bytes()], |row| {
@@ -78,7 +78,7 @@ fn begin(tx: &Transaction<'_, '_>, ask: &Begin) -> Result<Begun, Trouble> {
     Ok(Begun::Run)
 }
 
-fn finish(tx: &Transaction<'_, '_>, ticket: &Ticket, answer: &[u8]) -> Result<Finished, Trouble> {
+fn finish(tx: &Transaction<'_, '_>, ticket: &Ticket, answer: &[u8]) -> Result<Finished, VerbError> {
     let key = ticket.key.as_bytes();
     let values = (key, ticket.run.as_bytes(), answer, later(tx, ticket.keep));
     if tx.execute(include_str!("../sql/idempotency_finish.sql"), values)? == 1 {

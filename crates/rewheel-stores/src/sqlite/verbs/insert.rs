@@ -1,6 +1,6 @@
 //! Stores new jobs.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
 use super::rows::{self, NewRow};
@@ -24,7 +24,7 @@ pub(in super::super) struct Batch {
 pub(in super::super) fn insert(
     tx: &mut Transaction<'_, '_>,
     batch: &Batch,
-) -> Result<Vec<Inserted>, Trouble> {
+) -> Result<Vec<Inserted>, VerbError> {
     batch.jobs.iter().try_for_each(check_backoff)?;
     let all_or_nothing = batch.if_refused == IfRefused::StoreNothing;
     if all_or_nothing {
@@ -73,7 +73,7 @@ enum Open {
 }
 
 impl<'a> Insertion<'a> {
-    fn new(tx: &Transaction<'_, '_>, batch: &'a Batch) -> Result<Insertion<'a>, Trouble> {
+    fn new(tx: &Transaction<'_, '_>, batch: &'a Batch) -> Result<Insertion<'a>, VerbError> {
         let holder = match &batch.direct {
             Some(direct) => tx.alive(direct.holder)?,
             None => None,
@@ -83,7 +83,11 @@ impl<'a> Insertion<'a> {
         Ok(Insertion { batch, holder, kinds, lanes_busy, rows })
     }
 
-    fn one(&mut self, tx: &mut Transaction<'_, '_>, job: &'a NewJob) -> Result<Inserted, Trouble> {
+    fn one(
+        &mut self,
+        tx: &mut Transaction<'_, '_>,
+        job: &'a NewJob,
+    ) -> Result<Inserted, VerbError> {
         let now = tx.now;
         let bytes = job.payload.len();
         if bytes > PAYLOAD_BYTES_MAX {
@@ -113,7 +117,7 @@ impl<'a> Insertion<'a> {
         Ok(Inserted::Created { due, leased: lease.map(|_| Fence::new(1)) })
     }
 
-    fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
+    fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), VerbError> {
         rows::write(tx, &self.rows)?;
         self.rows.clear();
         Ok(())
@@ -127,7 +131,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Returns the lane of a job. Most jobs of a batch are in the same lane as the job before.
-    fn lane(&self, tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<i64, Trouble> {
+    fn lane(&self, tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<i64, VerbError> {
         if let Some(last) = self.rows.last()
             && last.job.is_beside(job)
         {
@@ -136,7 +140,7 @@ impl<'a> Insertion<'a> {
         tx.lane_or_new(&job.lane())
     }
 
-    fn kind(&mut self, tx: &Transaction<'_, '_>, job: &'a NewJob) -> Result<Open, Trouble> {
+    fn kind(&mut self, tx: &Transaction<'_, '_>, job: &'a NewJob) -> Result<Open, VerbError> {
         if let Some(open) = self.kinds.get(job.kind.as_str()) {
             return Ok(*open);
         }
@@ -157,7 +161,7 @@ impl<'a> Insertion<'a> {
         &mut self,
         tx: &Transaction<'_, '_>,
         job: &NewJob,
-    ) -> Result<Option<Inserted>, Trouble> {
+    ) -> Result<Option<Inserted>, VerbError> {
         if self.batch.sent == Sent::Again
             && let Some(state) = self.find_state(tx, job.id)?
         {
@@ -174,7 +178,7 @@ impl<'a> Insertion<'a> {
         tx: &Transaction<'_, '_>,
         job: &NewJob,
         key: &Key,
-    ) -> Result<Option<Inserted>, Trouble> {
+    ) -> Result<Option<Inserted>, VerbError> {
         let Some(found) = find_key(tx, job, key)? else { return Ok(None) };
         let known = found.job;
         if found.payload_hash != payload_hash(&job.payload) {
@@ -191,7 +195,7 @@ impl<'a> Insertion<'a> {
         &mut self,
         tx: &Transaction<'_, '_>,
         job: JobId,
-    ) -> Result<Option<State>, Trouble> {
+    ) -> Result<Option<State>, VerbError> {
         // It may be a job of this same batch.
         self.write(tx)?;
         let text: Option<String> =
@@ -201,7 +205,7 @@ impl<'a> Insertion<'a> {
 
     /// Returns whether the direct path is open: the holder is alive, and no due job waits in the
     /// lane.
-    fn is_direct(&mut self, tx: &Transaction<'_, '_>, lane: i64) -> Result<bool, Trouble> {
+    fn is_direct(&mut self, tx: &Transaction<'_, '_>, lane: i64) -> Result<bool, VerbError> {
         if self.holder.is_none() {
             return Ok(false);
         }
@@ -217,7 +221,7 @@ impl<'a> Insertion<'a> {
 }
 
 /// Takes a free key for a job.
-fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), Trouble> {
+fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), VerbError> {
     let tenant = tenant_text(job.tenant.as_ref());
     let hash = payload_hash(&job.payload);
     let values = (job.kind.as_str(), tenant, key.as_str(), job.id.to_bytes(), hash);
@@ -233,7 +237,7 @@ struct Found {
     ended: Option<State>,
 }
 
-fn find_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<Option<Found>, Trouble> {
+fn find_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<Option<Found>, VerbError> {
     let tenant = tenant_text(job.tenant.as_ref());
     let name = (job.kind.as_str(), tenant, key.as_str(), tx.now.as_millis());
     tx.find(include_str!("../sql/find_key.sql"), name, |row| {
@@ -246,8 +250,8 @@ fn find_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<Option<
     })
 }
 
-fn lost_job(job: JobId) -> Trouble {
-    Trouble::Said(StoreError::Broken {
+fn lost_job(job: JobId) -> VerbError {
+    VerbError::Said(StoreError::Broken {
         what: format!("a key names job {job}, which does not exist: run `rewheel doctor`"),
         source: None,
     })

@@ -1,6 +1,6 @@
 //! Finds jobs by their idempotency key.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::Payload;
 use super::super::transaction::{Transaction, tenant_text};
 use super::super::writer::count as number;
@@ -14,7 +14,7 @@ pub(super) fn keyed(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     key: &Key,
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let kinds: Vec<Option<&str>> = match filter.kinds.is_empty() {
         true => vec![None],
         false => filter.kinds.iter().map(|kind| Some(KindName::as_str(kind))).collect(),

@@ -1,6 +1,6 @@
 //! Stores kinds and their settings.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -8,8 +8,8 @@ use super::audit::{Line, audit};
 use crate::suspects;
 use rewheel_core::store::{KindsSince, StoreError};
 use rewheel_core::{
-    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
-    KindName, Limits, NewKind, Parked, Version,
+    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, Limits, NewKind, Parked, Version,
 };
 use rusqlite::Row;
 
@@ -17,14 +17,14 @@ pub(in super::super) fn put_kinds(
     tx: &mut Transaction<'_, '_>,
     kinds: &[NewKind],
     by: &Actor,
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     for kind in kinds {
         if kind.settings.len() > Limits::SETTINGS_BYTES_MAX {
             let what = format!("the settings of kind {} are too long", kind.name);
             return Err(StoreError::Rejected(what.into()).into());
         }
         let before = get_kind(tx, &kind.name)?;
-        let old = before.as_ref().map_or_else(Facts::default, Kind::facts);
+        let old = before.as_ref().map_or_else(AuditFields::default, Kind::facts);
         let new = kind.facts();
         if before.as_ref().is_some_and(|before| kind.is_stored_as(before)) {
             continue;
@@ -40,7 +40,7 @@ pub(in super::super) fn put_kinds(
     Ok(())
 }
 
-pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Trouble> {
+pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, VerbError> {
     let statement = tx.sql(include_str!("../sql/kinds.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
@@ -52,7 +52,7 @@ pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Tro
 }
 
 /// Returns the number of the change that this transaction makes.
-fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, Trouble> {
+fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, VerbError> {
     let number =
         tx.find(include_str!("../sql/next_kind_change.sql"), [deletes], |row| row.get(0))?;
     number.ok_or_else(|| unreadable("the changes of kinds"))
@@ -61,7 +61,7 @@ fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, Trouble> 
 pub(in super::super) fn kinds_since(
     tx: &Transaction<'_, '_>,
     since: u64,
-) -> Result<KindsSince, Trouble> {
+) -> Result<KindsSince, VerbError> {
     let found = tx.find(include_str!("../sql/kind_changes.sql"), [], |row| {
         Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))
     })?;
@@ -80,14 +80,14 @@ pub(in super::super) fn kinds_since(
     Ok(KindsSince { at, all: false, kinds })
 }
 
-fn get_kind(tx: &Transaction<'_, '_>, name: &KindName) -> Result<Option<Kind>, Trouble> {
+fn get_kind(tx: &Transaction<'_, '_>, name: &KindName) -> Result<Option<Kind>, VerbError> {
     let statement = tx.sql(include_str!("../sql/get_kind.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([name.as_str()])?;
     rows.next()?.map(read_kind).transpose()
 }
 
-fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
+fn read_kind(row: &Row<'_>) -> Result<Kind, VerbError> {
     let name: String = row.get(0)?;
     let parked = match row.get::<_, Option<i64>>(4)? {
         None => None,
@@ -114,7 +114,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
 fn living(
     tx: &Transaction<'_, '_>,
     named: [Option<HolderId>; 2],
-) -> Result<Vec<HolderId>, Trouble> {
+) -> Result<Vec<HolderId>, VerbError> {
     let statement = tx.sql(include_str!("../sql/living.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query(named.map(|holder| holder.map(|holder| holder.to_bytes())))?;
@@ -130,7 +130,7 @@ pub(in super::super) fn change_kind(
     name: &KindName,
     change: &KindChange,
     by: &Actor,
-) -> Result<KindChanged, Trouble> {
+) -> Result<KindChanged, VerbError> {
     let Some(before) = get_kind(tx, name)? else { return Ok(KindChanged::NotFound) };
     let prober = before.parked.as_ref().and_then(|parked| parked.prober);
     let living = living(tx, [prober, change.prober()])?;
@@ -165,25 +165,25 @@ pub(in super::super) fn edit_kind(
     tx: &mut Transaction<'_, '_>,
     edit: &KindEdit,
     by: &Actor,
-) -> Result<KindEdited, Trouble> {
+) -> Result<KindEdited, VerbError> {
     let before = get_kind(tx, &edit.name)?;
     if let Some(answer) = edit.refusal(before.as_ref()) {
         return Ok(answer);
     }
     match (&edit.what, before) {
-        (KindEditWhat::Put { settings, takeovers_max }, _) => {
+        (KindEditVerb::Put { settings, takeovers_max }, _) => {
             let (name, settings) = (edit.name.clone(), settings.clone());
             let new = NewKind { name, settings, takeovers_max: *takeovers_max };
             put_kinds(tx, &[new], by)?;
             let kind = get_kind(tx, &edit.name)?;
             Ok(kind.map_or(KindEdited::NotFound, KindEdited::Done))
         }
-        (KindEditWhat::Change(change), _) => Ok(match change_kind(tx, &edit.name, change, by)? {
+        (KindEditVerb::Change(change), _) => Ok(match change_kind(tx, &edit.name, change, by)? {
             KindChanged::Applied(kind) | KindChanged::Refused(kind) => KindEdited::Done(kind),
             KindChanged::NotFound => KindEdited::NotFound,
         }),
-        (KindEditWhat::Delete, Some(kind)) => delete_kind(tx, kind, by),
-        (KindEditWhat::Delete, None) => Ok(KindEdited::NotFound),
+        (KindEditVerb::Delete, Some(kind)) => delete_kind(tx, kind, by),
+        (KindEditVerb::Delete, None) => Ok(KindEdited::NotFound),
     }
 }
 
@@ -191,7 +191,7 @@ fn delete_kind(
     tx: &mut Transaction<'_, '_>,
     kind: Kind,
     by: &Actor,
-) -> Result<KindEdited, Trouble> {
+) -> Result<KindEdited, VerbError> {
     let name = [kind.name.as_str()];
     let is_used: Option<bool> =
         tx.find(include_str!("../sql/kind_is_used.sql"), name, |row| row.get(0))?;
@@ -201,7 +201,7 @@ fn delete_kind(
     next_change(tx, true)?;
     tx.execute(include_str!("../sql/delete_kind.sql"), name)?;
     tx.execute(include_str!("../sql/delete_budget.sql"), name)?;
-    let (before, after) = (kind.facts(), Facts::default());
+    let (before, after) = (kind.facts(), AuditFields::default());
     let line = Line { what: "delete kind", job: None, kind: Some(&kind.name), before, after };
     audit(tx, by, line)?;
     tx.woke = true;

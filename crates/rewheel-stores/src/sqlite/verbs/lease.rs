@@ -1,16 +1,16 @@
 //! Registers holders, renews leases and expires dead holders.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{duration, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
-use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob};
 use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp};
 
 pub(in super::super) fn join(
     tx: &Transaction<'_, '_>,
     holder: &NewHolder,
-) -> Result<Timestamp, Trouble> {
+) -> Result<Timestamp, VerbError> {
     let now = tx.now;
     let (id, role) = (holder.id.to_bytes(), holder.role.as_str());
     let owner = holder.role.owner().map(|owner| owner.to_string());
@@ -25,7 +25,7 @@ pub(in super::super) fn join(
 pub(in super::super) fn renew(
     tx: &Transaction<'_, '_>,
     holder: HolderId,
-) -> Result<Renewed, Trouble> {
+) -> Result<Renewed, VerbError> {
     let values = (holder.to_bytes(), tx.now.as_millis());
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let (number, renewals) = tx
@@ -45,12 +45,12 @@ pub(in super::super) fn renew(
     Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
 }
 
-pub(in super::super) fn leave(tx: &Transaction<'_, '_>, holder: HolderId) -> Result<(), Trouble> {
+pub(in super::super) fn leave(tx: &Transaction<'_, '_>, holder: HolderId) -> Result<(), VerbError> {
     tx.execute(include_str!("../sql/leave.sql"), (holder.to_bytes(), tx.now.as_millis()))?;
     Ok(())
 }
 
-pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>, Trouble> {
+pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>, VerbError> {
     let statement = tx.sql(include_str!("../sql/holders.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
@@ -64,7 +64,7 @@ pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>,
 pub(in super::super) fn holder(
     tx: &Transaction<'_, '_>,
     id: HolderId,
-) -> Result<Option<Holder>, Trouble> {
+) -> Result<Option<Holder>, VerbError> {
     let values = [id.to_bytes()];
     tx.find(include_str!("../sql/holder.sql"), values, |row| read_holder(row, tx.now))
 }
@@ -85,18 +85,18 @@ fn read_holder(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Hold
     })
 }
 
-pub(in super::super) fn bury(
+pub(in super::super) fn expire_holder(
     tx: &Transaction<'_, '_>,
     by: HolderId,
     other: HolderId,
     renewals: u64,
-) -> Result<Burial, Trouble> {
+) -> Result<HolderExpiry, VerbError> {
     if tx.alive(by)?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
     let values = (other.to_bytes(), count(renewals), tx.now.as_millis());
-    if tx.execute(include_str!("../sql/bury.sql"), values)? == 1 {
-        return Ok(Burial::Buried);
+    if tx.execute(include_str!("../sql/expire_holder.sql"), values)? == 1 {
+        return Ok(HolderExpiry::Expired);
     }
-    Ok(if tx.alive(other)?.is_some() { Burial::Alive } else { Burial::Dead })
+    Ok(if tx.alive(other)?.is_some() { HolderExpiry::Alive } else { HolderExpiry::Dead })
 }

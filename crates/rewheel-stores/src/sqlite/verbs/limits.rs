@@ -1,6 +1,6 @@
 //! Claims due jobs within fleet-wide limits.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -15,11 +15,11 @@ pub(in super::super) fn claim_limited(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,
     limits: &[FleetLimit],
-) -> Result<LimitedClaimed, Trouble> {
+) -> Result<LimitedClaimed, VerbError> {
     let number = tx.alive(wish.holder)?.ok_or(StoreError::HolderDead(wish.holder))?;
     let Wish { holder, visits, limit, .. } = wish;
     let claim = LimitedClaim { holder: *holder, visits, limit: *limit, limits };
-    let used: Result<Vec<LimitUse>, Trouble> =
+    let used: Result<Vec<LimitUse>, VerbError> =
         limits.iter().map(|limit| limit_use(tx, limit)).collect();
     let mut slots = FleetSlots::new(&claim, used?, tx.now);
     let mut leased = Vec::new();
@@ -44,11 +44,11 @@ pub(in super::super) fn claim_limited(
 pub(in super::super) fn limit_waits(
     tx: &Transaction<'_, '_>,
     limits: &[FleetLimit],
-) -> Result<Vec<Option<LimitWait>>, Trouble> {
+) -> Result<Vec<Option<LimitWait>>, VerbError> {
     limits.iter().map(|limit| Ok(limit.wait(limit_use(tx, limit)?, tx.now))).collect()
 }
 
-fn limit_use(tx: &Transaction<'_, '_>, limit: &FleetLimit) -> Result<LimitUse, Trouble> {
+fn limit_use(tx: &Transaction<'_, '_>, limit: &FleetLimit) -> Result<LimitUse, VerbError> {
     let most = limit.concurrency_max.map_or(0, u64::from);
     let values = (limit.of.scope(), limit.of.name(), count(most));
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?));

@@ -1,6 +1,6 @@
 //! Deletes data whose retention has ended.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{millis, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -14,7 +14,7 @@ const LEDGER_LINES_MAX: i64 = 100;
 pub(in super::super) fn prune(
     tx: &mut Transaction<'_, '_>,
     prune: &Prune,
-) -> Result<Pruned, Trouble> {
+) -> Result<Pruned, VerbError> {
     let limit = count(prune.limit as u64);
     let now = tx.now.as_millis();
     let finished = finished(tx, limit)?;
@@ -37,7 +37,7 @@ pub(in super::super) fn prune(
     })
 }
 
-fn finished(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
+fn finished(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, VerbError> {
     let mut ids: Vec<[u8; 16]> = Vec::new();
     {
         let statement = tx.sql(include_str!("../sql/prune_finished.sql"))?;
@@ -56,7 +56,7 @@ fn finished(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
 }
 
 /// Adds up old lines of the ledger into one.
-fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
+fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, VerbError> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok((unsigned(row.get(0)?), row.get::<_, Option<i64>>(1)?, row.get(2)?, row.get(3)?))
     };
@@ -77,7 +77,7 @@ fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
 pub(in super::super) fn announce(
     tx: &Transaction<'_, '_>,
     letters: &[DeadLetter],
-) -> Result<(), Trouble> {
+) -> Result<(), VerbError> {
     let statement = tx.sql(include_str!("../sql/announce.sql"))?;
     let mut statement = statement.get();
     let now = Timestamp::as_millis(tx.now);

@@ -1,6 +1,6 @@
 //! Reads jobs, attempts, counts and the audit log.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
@@ -11,7 +11,7 @@ use rewheel_core::store::{
     AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, Version,
+    Actor, AuditEntry, AuditFields, Fence, HolderId, Job, JobId, KindName, Limits, Version,
 };
 use rusqlite::ErrorCode;
 use rusqlite::types::Value;
@@ -22,7 +22,7 @@ pub(in super::super) fn get(
     tx: &mut Transaction<'_, '_>,
     job: JobId,
     payload: Payload,
-) -> Result<Option<Job>, Trouble> {
+) -> Result<Option<Job>, VerbError> {
     for sql in [
         include_str!("../sql/get_live.sql"),
         include_str!("../sql/get_dead.sql"),
@@ -41,7 +41,7 @@ pub(in super::super) fn get(
 pub(in super::super) fn find(
     tx: &mut Transaction<'_, '_>,
     jobs: &[JobId],
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let mut found = Vec::with_capacity(jobs.len());
     for job in jobs.iter().collect::<BTreeSet<_>>() {
         found.extend(get(tx, *job, Payload::LeaveOut)?);
@@ -52,7 +52,7 @@ pub(in super::super) fn find(
 pub(in super::super) fn live(
     tx: &mut Transaction<'_, '_>,
     jobs: &[JobId],
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, VerbError> {
     let ids: Vec<Value> = jobs.iter().map(|job| Value::Blob(job.to_bytes().to_vec())).collect();
     let statement = tx.sql(include_str!("../sql/live.sql"))?;
     let mut statement = statement.get();
@@ -77,7 +77,7 @@ pub(in super::super) fn list(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     page: &PageRequest,
-) -> Result<Page<Job>, Trouble> {
+) -> Result<Page<Job>, VerbError> {
     let limit = page.limit.clamp(1, Limits::PAGE_MAX);
     let scan_max = page.scan_max.max(1);
     // Greater than every id.
@@ -116,7 +116,7 @@ pub(in super::super) fn count(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     scan_max: usize,
-) -> Result<Count, Trouble> {
+) -> Result<Count, VerbError> {
     if let Some(key) = &filter.key {
         return Ok(Count::Exactly(super::keyed::keyed(tx, filter, key)?.len() as u64));
     }
@@ -141,7 +141,7 @@ pub(in super::super) fn count(
 pub(in super::super) fn attempts(
     tx: &Transaction<'_, '_>,
     job: JobId,
-) -> Result<Vec<AttemptRecord>, Trouble> {
+) -> Result<Vec<AttemptRecord>, VerbError> {
     let statement = tx.sql(include_str!("../sql/attempts.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query((job.to_bytes(), Limits::ATTEMPTS_LISTED_MAX))?;
@@ -169,7 +169,7 @@ pub(in super::super) fn audit(
     job: Option<JobId>,
     before: Option<u64>,
     limit: usize,
-) -> Result<Vec<AuditEntry>, Trouble> {
+) -> Result<Vec<AuditEntry>, VerbError> {
     let before = before.map_or(i64::MAX, number);
     let limit = number(limit.min(Limits::PAGE_MAX) as u64);
     let statement = match job {
@@ -201,16 +201,16 @@ pub(in super::super) fn audit(
     Ok(entries)
 }
 
-fn entry(document: &str) -> Result<Facts, Trouble> {
+fn entry(document: &str) -> Result<AuditFields, VerbError> {
     facts(document).ok_or_else(|| unreadable("an audit entry"))
 }
 
-pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Trouble> {
+pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, VerbError> {
     let found: Option<String> =
         match tx.find(include_str!("../sql/quick_check.sql"), [], |row| row.get(0)) {
             Ok(found) => found,
             // The file is too damaged for the check.
-            Err(Trouble::Sql(error))
+            Err(VerbError::Sql(error))
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
             {
                 Some(error.to_string())
@@ -230,7 +230,7 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
     Ok(risks)
 }
 
-pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble> {
+pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, VerbError> {
     let books = tx.find(include_str!("../sql/books.sql"), [], |row| {
         Ok(Books {
             submitted: unsigned(row.get(0)?),
@@ -246,7 +246,7 @@ pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble
 pub(in super::super) fn unannounced(
     tx: &mut Transaction<'_, '_>,
     limit: usize,
-) -> Result<Vec<DeadLetter>, Trouble> {
+) -> Result<Vec<DeadLetter>, VerbError> {
     let statement = tx.sql(include_str!("../sql/unannounced.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([number(limit as u64)])?;

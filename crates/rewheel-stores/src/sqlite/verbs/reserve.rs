@@ -1,6 +1,6 @@
 //! Reserves room for new jobs under a tenant's job cap.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::unsigned;
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -9,7 +9,7 @@ use rewheel_core::store::{Reserve, StoreError};
 pub(in super::super) fn reserve(
     tx: &Transaction<'_, '_>,
     reserve: &Reserve,
-) -> Result<u64, Trouble> {
+) -> Result<u64, VerbError> {
     let holder = tx.alive(reserve.holder)?.ok_or(StoreError::HolderDead(reserve.holder))?;
     let tenant = reserve.tenant.as_str();
     tx.execute(include_str!("../sql/reserve_drop.sql"), (tenant, holder))?;

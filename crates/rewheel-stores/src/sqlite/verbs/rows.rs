@@ -1,6 +1,6 @@
 //! Inserts new rows into the hot table, many with one statement.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::millis;
 use super::super::transaction::Transaction;
 use rewheel_core::{Key, NewJob, ShardKey, State, Timestamp};
@@ -33,7 +33,7 @@ pub(super) struct NewRow<'a> {
     pub(super) lease: Option<(i64, Timestamp)>,
 }
 
-pub(super) fn write(tx: &Transaction<'_, '_>, rows: &[NewRow<'_>]) -> Result<(), Trouble> {
+pub(super) fn write(tx: &Transaction<'_, '_>, rows: &[NewRow<'_>]) -> Result<(), VerbError> {
     // In this order: the first in a batch is the first in its lane.
     let (chunks, rest) = rows.as_chunks::<ROWS>();
     for chunk in chunks {

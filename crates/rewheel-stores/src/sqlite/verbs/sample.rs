@@ -1,7 +1,7 @@
 //! Caches job counts that one node takes for all.
 
 use super::super::SqliteStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{duration, instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -9,21 +9,21 @@ use crate::pages::Tallies;
 use crate::sample_text;
 use async_trait::async_trait;
 use rewheel::Clock;
-use rewheel_core::store::{Answer, Sample, SampleStore, SampleTurn, Tally};
+use rewheel_core::store::{Sample, SampleStore, SampleTurn, StoreResult, Tally};
 use rewheel_core::{KindName, State, Timestamp};
 use std::time::Duration;
 
 #[async_trait]
 impl SampleStore for SqliteStore {
-    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+    async fn sample_now(&self, rows_max: usize) -> StoreResult<Option<Sample>> {
         self.read(move |tx| sample_now(tx, rows_max)).await
     }
 
-    async fn sample(&self) -> Answer<Option<Sample>> {
+    async fn sample(&self) -> StoreResult<Option<Sample>> {
         self.read(|tx| sample(tx)).await
     }
 
-    async fn take_sample(&self) -> Answer<bool> {
+    async fn take_sample(&self) -> StoreResult<bool> {
         let Some(begun) = self.write(1, |tx| begin(tx)).await? else { return Ok(false) };
         let clock = Clock::system();
         let started = clock.now();
@@ -40,7 +40,7 @@ impl SampleStore for SqliteStore {
     }
 }
 
-fn begin(tx: &Transaction<'_, '_>) -> Result<Option<Timestamp>, Trouble> {
+fn begin(tx: &Transaction<'_, '_>) -> Result<Option<Timestamp>, VerbError> {
     let turn = tx.find(include_str!("../sql/sample_turn.sql"), [], |row| {
         let begun = row.get::<_, Option<i64>>(0)?.map(instant);
         Ok(SampleTurn { begun, counting: row.get(1)?, cost: duration(row.get(2)?) })
@@ -52,7 +52,7 @@ fn begin(tx: &Transaction<'_, '_>) -> Result<Option<Timestamp>, Trouble> {
     Ok(Some(tx.now))
 }
 
-fn sample_now(tx: &Transaction<'_, '_>, rows_max: usize) -> Result<Option<Sample>, Trouble> {
+fn sample_now(tx: &Transaction<'_, '_>, rows_max: usize) -> Result<Option<Sample>, VerbError> {
     // Ask for one row more than the limit, to know whether there are more.
     let limit = count((rows_max as u64).saturating_add(1));
     let rows: Option<i64> =
@@ -63,7 +63,7 @@ fn sample_now(tx: &Transaction<'_, '_>, rows_max: usize) -> Result<Option<Sample
     Ok(Some(Sample { taken: tx.now, age: Duration::ZERO, tallies: tally(tx)? }))
 }
 
-fn sample(tx: &Transaction<'_, '_>) -> Result<Option<Sample>, Trouble> {
+fn sample(tx: &Transaction<'_, '_>) -> Result<Option<Sample>, VerbError> {
     let found = tx.find(include_str!("../sql/sample.sql"), [], |row| {
         Ok((instant(row.get(0)?), row.get::<_, String>(1)?))
     })?;
@@ -74,7 +74,7 @@ fn sample(tx: &Transaction<'_, '_>) -> Result<Option<Sample>, Trouble> {
 }
 
 /// Returns an empty tally for each kind.
-fn all_kinds(tx: &Transaction<'_, '_>) -> Result<Tallies, Trouble> {
+fn all_kinds(tx: &Transaction<'_, '_>) -> Result<Tallies, VerbError> {
     let mut tallies = Tallies::default();
     let statement = tx.sql(include_str!("../sql/kind_names.sql"))?;
     let mut statement = statement.get();
@@ -85,11 +85,11 @@ fn all_kinds(tx: &Transaction<'_, '_>) -> Result<Tallies, Trouble> {
     Ok(tallies)
 }
 
-fn kind(name: &str) -> Result<KindName, Trouble> {
+fn kind(name: &str) -> Result<KindName, VerbError> {
     KindName::parse(name).map_err(|_| unreadable("a kind"))
 }
 
-pub(in super::super) fn tally(tx: &Transaction<'_, '_>) -> Result<Vec<Tally>, Trouble> {
+pub(in super::super) fn tally(tx: &Transaction<'_, '_>) -> Result<Vec<Tally>, VerbError> {
     let mut tallies = all_kinds(tx)?;
     let statement = tx.sql(include_str!("../sql/tally.sql"))?;
     let mut statement = statement.get();

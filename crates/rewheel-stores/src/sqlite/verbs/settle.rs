@@ -1,6 +1,6 @@
 //! Settles jobs: writes the decision after each attempt.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::row::{instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -9,8 +9,8 @@ use super::ending::{Ending, Live, end, texts};
 use super::held::{Held, Successes};
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
-    Cause, Decision, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, Limits, State, Timestamp,
-    Wanted,
+    Cause, Decision, Failure, Fence, HolderId, JobId, Lease, Limits, Retain, State, Timestamp,
+    Transition, Wanted,
 };
 use rusqlite::types::ToSql;
 
@@ -18,7 +18,7 @@ pub(in super::super) fn settle(
     tx: &mut Transaction<'_, '_>,
     holder: HolderId,
     settlements: &[Settlement],
-) -> Result<Vec<Settled>, Trouble> {
+) -> Result<Vec<Settled>, VerbError> {
     let leases = || settlements.iter().map(|settlement| settlement.lease);
     let Some(mut settler) = Settler::find(tx, holder, leases())? else {
         return missing(tx, leases(), Asked::Settle);
@@ -35,8 +35,8 @@ pub(in super::super) fn give_back(
     tx: &mut Transaction<'_, '_>,
     holder: HolderId,
     leases: &[Lease],
-    keep: Keep,
-) -> Result<Vec<Settled>, Trouble> {
+    keep: Retain,
+) -> Result<Vec<Settled>, VerbError> {
     let Some(mut settler) = Settler::find(tx, holder, leases.iter().copied())? else {
         return missing(tx, leases.iter().copied(), Asked::GiveBack);
     };
@@ -52,8 +52,8 @@ pub(in super::super) fn give_back(
         } else {
             let settled_by = Some(given_back_by(settler.number));
             end(tx, &live, &Ending { state, failure: None, settled_by, keep })?;
-            let fate = live.fate(Cause::GiveBack, State::Leased, state);
-            settler.note(tx, &live, Fate { wanted, ..fate })?;
+            let transition = live.transition(Cause::GiveBack, State::Leased, state);
+            settler.note(tx, &live, Transition { wanted, ..transition })?;
         }
         answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
@@ -66,7 +66,7 @@ fn missing(
     tx: &Transaction<'_, '_>,
     leases: impl Iterator<Item = Lease>,
     asked: Asked,
-) -> Result<Vec<Settled>, Trouble> {
+) -> Result<Vec<Settled>, VerbError> {
     leases.map(|lease| repeated(tx, None, lease, asked)).collect()
 }
 
@@ -98,7 +98,7 @@ impl Settler {
         tx: &Transaction<'_, '_>,
         id: HolderId,
         leases: impl Iterator<Item = Lease>,
-    ) -> Result<Option<Settler>, Trouble> {
+    ) -> Result<Option<Settler>, VerbError> {
         let alive = tx.alive(id)?;
         let number = if alive.is_some() { alive } else { tx.number(id)? };
         let Some(number) = number else { return Ok(None) };
@@ -112,7 +112,7 @@ impl Settler {
         &mut self,
         tx: &mut Transaction<'_, '_>,
         settled: &Settlement,
-    ) -> Result<Settled, Trouble> {
+    ) -> Result<Settled, VerbError> {
         let Some((mut live, wanted)) = self.held.take(settled.lease) else {
             return self.repeated(tx, settled.lease, Asked::Settle);
         };
@@ -137,8 +137,8 @@ impl Settler {
                 let settled_by = Some(self.number);
                 let keep = settled.keep;
                 end(tx, &live, &Ending { state, failure, settled_by, keep })?;
-                let fate = live.fate(Cause::Settle, State::Leased, state);
-                self.note(tx, &live, Fate { wanted, failure, ..fate })?;
+                let transition = live.transition(Cause::Settle, State::Leased, state);
+                self.note(tx, &live, Transition { wanted, failure, ..transition })?;
                 Outcome::LetGo(state)
             }
         };
@@ -149,9 +149,9 @@ impl Settler {
         &mut self,
         tx: &mut Transaction<'_, '_>,
         live: &Live,
-        fate: Fate<'_>,
-    ) -> Result<(), Trouble> {
-        self.auditor.note(tx, live, &Fate { holder: Some(self.id), ..fate })
+        transition: Transition<'_>,
+    ) -> Result<(), VerbError> {
+        self.auditor.note(tx, live, &Transition { holder: Some(self.id), ..transition })
     }
 
     fn keep_lease(
@@ -159,7 +159,7 @@ impl Settler {
         tx: &Transaction<'_, '_>,
         live: &Live,
         settled: &Settlement,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, VerbError> {
         let (due, because) = next_due(tx.now, &settled.decision);
         let (category, code, message) = texts(settled.failure.as_ref());
         let values: [&dyn ToSql; 10] = [
@@ -187,7 +187,7 @@ impl Settler {
         by: i64,
         decision: Option<&Decision>,
         failure: Option<&Failure>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let (due, because) = decision.map_or((None, None), |decision| next_due(tx.now, decision));
         let (category, code, message) = texts(failure);
         let values: [&dyn ToSql; 9] = [
@@ -211,7 +211,7 @@ impl Settler {
         tx: &Transaction<'_, '_>,
         settled: &Settlement,
         attempt: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), VerbError> {
         let Some(failure) = &settled.failure else { return Ok(()) };
         let started = tx.now.as_millis().saturating_sub(millis(settled.ran.started_ago));
         let values: [&dyn ToSql; 11] = [
@@ -240,7 +240,7 @@ impl Settler {
         tx: &mut Transaction<'_, '_>,
         lease: Lease,
         asked: Asked,
-    ) -> Result<Settled, Trouble> {
+    ) -> Result<Settled, VerbError> {
         // It may be a repetition within this same batch.
         self.successes.write(tx)?;
         repeated(tx, Some(self.number), lease, asked)
@@ -253,7 +253,7 @@ fn repeated(
     holder: Option<i64>,
     lease: Lease,
     asked: Asked,
-) -> Result<Settled, Trouble> {
+) -> Result<Settled, VerbError> {
     let Some(seen) = find_seen(tx, lease.job)? else {
         return Ok(Settled::AlreadyApplied(Outcome::Gone));
     };
@@ -292,7 +292,7 @@ struct Seen {
     due: Timestamp,
 }
 
-fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, Trouble> {
+fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, VerbError> {
     let fence = |number: i64| Fence::new(unsigned(number));
     tx.find(include_str!("../sql/settle_seen.sql"), [job.to_bytes()], |row| {
         let state: String = row.get(0)?;
@@ -309,7 +309,7 @@ fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, Troub
 }
 
 /// Drops records from the middle of a long history, and counts the dropped ones.
-fn trim_attempts(tx: &Transaction<'_, '_>, job: JobId) -> Result<(), Trouble> {
+fn trim_attempts(tx: &Transaction<'_, '_>, job: JobId) -> Result<(), VerbError> {
     let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
     let statement = tx.sql(include_str!("../sql/trim_attempts.sql"))?;
     let mut statement = statement.get();

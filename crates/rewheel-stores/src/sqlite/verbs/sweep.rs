@@ -1,6 +1,6 @@
 //! Frees jobs of dead holders and overdue jobs, and ends jobs whose deadline has passed.
 
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::{column, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
@@ -8,14 +8,16 @@ use super::audit::Auditor;
 use super::ending::{Ending, Live, end};
 use super::unreadable::Unreadable;
 use rewheel_core::store::{StoreError, Sweep};
-use rewheel_core::{Cause, Failure, Fate, Fence, HolderId, JobEvent, JobId, Keep, State, Wanted};
+use rewheel_core::{
+    Cause, Failure, Fence, HolderId, JobEvent, JobId, Retain, State, Transition, Wanted,
+};
 use rusqlite::Row;
 use std::time::Duration;
 
 pub(in super::super) fn sweep(
     tx: &mut Transaction<'_, '_>,
     sweep: &Sweep,
-) -> Result<Vec<JobEvent>, Trouble> {
+) -> Result<Vec<JobEvent>, VerbError> {
     let Sweep { by, limit, keep, watched } = *sweep;
     if tx.alive(by)?.is_none() {
         return Err(StoreError::HolderDead(by).into());
@@ -41,7 +43,7 @@ pub(in super::super) fn sweep(
 
 /// Returns all holders that have jobs, by number, with their id if it is known, and whether they
 /// are alive.
-fn holding(tx: &Transaction<'_, '_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, Trouble> {
+fn holding(tx: &Transaction<'_, '_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, VerbError> {
     let statement = tx.sql(include_str!("../sql/holding.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
@@ -65,7 +67,7 @@ fn find_taken(
     number: i64,
     (until, hold_max): (i64, i64),
     limit: usize,
-) -> Result<Vec<Taken>, Trouble> {
+) -> Result<Vec<Taken>, VerbError> {
     let (mut taken, mut unreadable) = (Vec::new(), Unreadable::default());
     {
         let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
@@ -80,7 +82,7 @@ fn find_taken(
     Ok(taken)
 }
 
-fn read_taken(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Taken, Trouble> {
+fn read_taken(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Taken, VerbError> {
     let live = Live {
         seq: row.get(0)?,
         id: JobId::from_bytes(row.get(1)?),
@@ -102,8 +104,8 @@ fn free(
     taken: Taken,
     holder: Option<HolderId>,
     auditor: &mut Auditor,
-    keep: Keep,
-) -> Result<JobEvent, Trouble> {
+    keep: Retain,
+) -> Result<JobEvent, VerbError> {
     let Taken { mut live, wanted, started } = taken;
     live.takeovers += 1;
     live.takeovers_counted += u32::from(started);
@@ -124,8 +126,8 @@ fn free(
     } else {
         end(tx, &live, &Ending { state, failure, settled_by: None, keep })?;
     }
-    let fate = live.fate(Cause::Takeover, State::Leased, state);
-    auditor.note(tx, &live, &Fate { holder, wanted, failure, ..fate })?;
+    let transition = live.transition(Cause::Takeover, State::Leased, state);
+    auditor.note(tx, &live, &Transition { holder, wanted, failure, ..transition })?;
     Ok(JobEvent {
         job: live.id,
         kind: lane.kind,
@@ -141,7 +143,7 @@ pub(in super::super) fn deadlines(
     tx: &mut Transaction<'_, '_>,
     grace: Duration,
     limit: usize,
-) -> Result<Vec<JobEvent>, Trouble> {
+) -> Result<Vec<JobEvent>, VerbError> {
     let now = tx.now.as_millis();
     let (mut found, mut unreadable) = (Vec::new(), Unreadable::default());
     {
@@ -160,11 +162,19 @@ pub(in super::super) fn deadlines(
     let mut events = Vec::with_capacity(found.len());
     for Late { live, from, holder, wanted } in found {
         let to = State::Dead;
-        let ending =
-            Ending { state: to, failure: Some(&failure), settled_by: None, keep: Keep::default() };
+        let ending = Ending {
+            state: to,
+            failure: Some(&failure),
+            settled_by: None,
+            keep: Retain::default(),
+        };
         end(tx, &live, &ending)?;
-        let fate = live.fate(Cause::Deadline, from, to);
-        auditor.note(tx, &live, &Fate { holder, wanted, failure: Some(&failure), ..fate })?;
+        let transition = live.transition(Cause::Deadline, from, to);
+        auditor.note(
+            tx,
+            &live,
+            &Transition { holder, wanted, failure: Some(&failure), ..transition },
+        )?;
         let kind = tx.lane_of(live.lane)?.kind;
         let (job, cause, at) = (live.id, Cause::Deadline, tx.now);
         events.push(JobEvent { job, kind, from, to, cause, holder, at });
@@ -180,7 +190,7 @@ struct Late {
     wanted: Option<Wanted>,
 }
 
-fn read_late(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Late, Trouble> {
+fn read_late(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Late, VerbError> {
     let live = Live {
         seq: row.get(0)?,
         id: JobId::from_bytes(row.get(1)?),

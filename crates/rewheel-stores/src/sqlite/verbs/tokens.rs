@@ -1,30 +1,30 @@
 //! Stores access tokens.
 
 use super::super::SqliteStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::row::instant;
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::audit::{Line, audit};
 use async_trait::async_trait;
-use rewheel_core::store::{Answer, TokenStore};
+use rewheel_core::store::{StoreResult, TokenStore};
 use rewheel_core::{
-    Actor, Facts, Limits, NewToken, Timestamp, Token, TokenHash, TokenId, TokenName, TokenPut,
-    TokenRevoked,
+    Actor, AuditFields, Limits, NewToken, Timestamp, Token, TokenHash, TokenId, TokenName,
+    TokenPut, TokenRevoked,
 };
 use rusqlite::Row;
 
 #[async_trait]
 impl TokenStore for SqliteStore {
-    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut> {
         let (token, by) = (token.clone(), by.clone());
         self.write(1, move |tx| put_token(tx, &token, &by)).await
     }
 
-    async fn tokens(&self) -> Answer<Vec<Token>> {
+    async fn tokens(&self) -> StoreResult<Vec<Token>> {
         self.read(|tx| tokens(tx)).await
     }
 
-    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked> {
         let by = by.clone();
         self.write(1, move |tx| revoke_token(tx, id, &by)).await
     }
@@ -34,7 +34,7 @@ fn put_token(
     tx: &mut Transaction<'_, '_>,
     new: &NewToken,
     by: &Actor,
-) -> Result<TokenPut, Trouble> {
+) -> Result<TokenPut, VerbError> {
     let known = tokens(tx)?;
     if let Some(known) = known.iter().find(|token| token.id == new.id) {
         return Ok(TokenPut::Stored(known.clone()));
@@ -60,12 +60,12 @@ fn put_token(
         token.expires.map(Timestamp::as_millis),
     );
     tx.execute(include_str!("../sql/put_token.sql"), values)?;
-    let (before, after) = (Facts::default(), token.facts());
+    let (before, after) = (AuditFields::default(), token.facts());
     audit(tx, by, Line { what: "create token", job: None, kind: None, before, after })?;
     Ok(TokenPut::Stored(token))
 }
 
-fn tokens(tx: &Transaction<'_, '_>) -> Result<Vec<Token>, Trouble> {
+fn tokens(tx: &Transaction<'_, '_>) -> Result<Vec<Token>, VerbError> {
     let statement = tx.sql(include_str!("../sql/tokens.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
@@ -80,7 +80,7 @@ fn revoke_token(
     tx: &mut Transaction<'_, '_>,
     id: TokenId,
     by: &Actor,
-) -> Result<TokenRevoked, Trouble> {
+) -> Result<TokenRevoked, VerbError> {
     let Some(token) = tokens(tx)?.into_iter().find(|token| token.id == id) else {
         return Ok(TokenRevoked::NotFound);
     };
@@ -89,12 +89,12 @@ fn revoke_token(
     }
     let values = (id.to_string(), tx.now.as_millis());
     tx.execute(include_str!("../sql/revoke_token.sql"), values)?;
-    let (before, after) = (token.facts(), Facts::default());
+    let (before, after) = (token.facts(), AuditFields::default());
     audit(tx, by, Line { what: "revoke token", job: None, kind: None, before, after })?;
     Ok(TokenRevoked::Revoked(Token { revoked: Some(tx.now), ..token }))
 }
 
-fn read_token(row: &Row<'_>, now: Timestamp) -> Result<Token, Trouble> {
+fn read_token(row: &Row<'_>, now: Timestamp) -> Result<Token, VerbError> {
     let text = |at: usize| row.get::<_, String>(at);
     let expires = row.get::<_, Option<i64>>(6)?.map(instant);
     Ok(Token {

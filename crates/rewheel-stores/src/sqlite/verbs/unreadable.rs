@@ -1,6 +1,6 @@
 //! Sets aside jobs whose rows cannot be read, so that they do not block others.
 
-use super::super::error::Trouble;
+use super::super::error::VerbError;
 use super::super::transaction::Transaction;
 use crate::unreadable::unreadable_jobs;
 use rewheel_core::JobId;
@@ -15,8 +15,8 @@ impl Unreadable {
     pub(super) fn check<T>(
         &mut self,
         job: JobId,
-        read: Result<T, Trouble>,
-    ) -> Result<Option<T>, Trouble> {
+        read: Result<T, VerbError>,
+    ) -> Result<Option<T>, VerbError> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(trouble) => {
@@ -27,7 +27,7 @@ impl Unreadable {
     }
 
     /// Pauses the jobs in the caller's transaction.
-    pub(super) fn set_aside(&self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
+    pub(super) fn set_aside(&self, tx: &Transaction<'_, '_>) -> Result<(), VerbError> {
         for (job, reason) in &self.0 {
             let id = job.to_bytes();
             tx.execute(include_str!("../sql/set_aside.sql"), [id])?;
@@ -40,7 +40,7 @@ impl Unreadable {
 }
 
 /// Skips an unreadable row of a list: the sweep or claim that reads it sets it aside.
-pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+pub(super) fn readable<T>(read: Result<T, VerbError>) -> Result<Option<T>, VerbError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
@@ -51,7 +51,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
     }
 }
 
-pub(in super::super) fn unreadable(tx: &Transaction<'_, '_>) -> Result<Option<Risk>, Trouble> {
+pub(in super::super) fn unreadable(tx: &Transaction<'_, '_>) -> Result<Option<Risk>, VerbError> {
     let statement = tx.sql(include_str!("../sql/unreadable.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;

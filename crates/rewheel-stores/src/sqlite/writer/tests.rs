@@ -1,12 +1,12 @@
 //! Tests what happens to verbs in one commit when one of them fails.
 
 use super::{ConnectionFailed, Flush};
-use crate::sqlite::error::Trouble;
+use crate::sqlite::error::VerbError;
 use crate::sqlite::migrate::migrate;
 use crate::sqlite::queue::{Queue, Urgency};
 use crate::sqlite::transaction::{Lanes, Statements, Transaction};
 use crate::wakeup::Wakeup;
-use rewheel_core::store::{Answer, ClockOffset, StoreError};
+use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use rewheel_core::{HolderId, Timestamp};
 use rusqlite::Connection;
 use std::future::Future;
@@ -28,7 +28,7 @@ enum Does {
 }
 
 impl Does {
-    fn run(self, tx: &mut Transaction<'_, '_>) -> Result<Timestamp, Trouble> {
+    fn run(self, tx: &mut Transaction<'_, '_>) -> Result<Timestamp, VerbError> {
         if self == Does::Refuse {
             return Err(StoreError::HolderDead(HolderId::from_bytes([7; 16])).into());
         }
@@ -63,7 +63,7 @@ fn flush(
     clock: &ClockOffset,
     woken: &Wakeup,
     all: &[Does],
-) -> (Vec<Answer<Timestamp>>, bool) {
+) -> (Vec<StoreResult<Timestamp>>, bool) {
     let queue = Queue::new();
     let mut cx = Context::from_waker(Waker::noop());
     let mut asking: Vec<_> = all

@@ -1,12 +1,12 @@
 //! Tests edits of a job's payload and settings.
 
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Changed, Edit, Insert, Inserted, What};
-use rewheel_core::{Because, Key, Lane, NewJob, Priority, State, When};
+use rewheel_core::store::{ChangeVerb, Changed, Edit, Insert, Inserted};
+use rewheel_core::{DueReason, Key, Lane, NewJob, Priority, State, When};
 use std::time::Duration;
 
-fn edit(edit: Edit) -> What {
-    What::Edit(Box::new(edit))
+fn edit(edit: Edit) -> ChangeVerb {
+    ChangeVerb::Edit(Box::new(edit))
 }
 
 /// Every editable field is changed in every editable state, and nothing else.
@@ -28,7 +28,7 @@ pub async fn edits_what_it_is_told_to(subject: &Subject) {
         let mut expected = before.clone();
         expected.payload = Some(b"\0new".to_vec());
         expected.lane.priority = Priority::MAX;
-        (expected.due, expected.because) = (due, Because::Person);
+        (expected.due, expected.because) = (due, DueReason::Person);
         expected.deadline = Some(deadline);
         expected.attempts_max = Some(3);
         expected.version = before.version.next();
@@ -59,7 +59,7 @@ pub async fn edits_one_thing_at_a_time(subject: &Subject) {
             (Edit { priority: Some(Priority::MIN), ..Edit::default() }, expected.clone())
         },
         {
-            (expected.due, expected.because) = (in_a_day, Because::Person);
+            (expected.due, expected.because) = (in_a_day, DueReason::Person);
             (Edit { due: Some(When::At(in_a_day)), ..Edit::default() }, expected.clone())
         },
         {

@@ -2,12 +2,17 @@
 
 use crate::race::both;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Changed, Edit, Outcome, Settled, Settlement, What};
-use rewheel_core::{Because, Decision, State};
+use rewheel_core::store::{ChangeVerb, Changed, Edit, Outcome, Settled, Settlement};
+use rewheel_core::{Decision, DueReason, State};
 
 /// Returns the final state of a leased job when an operator and its holder act on it, the operator
 /// first.
-async fn person_first(subject: &Subject, kind: &str, what: What, decision: Decision) -> State {
+async fn person_first(
+    subject: &Subject,
+    kind: &str,
+    what: ChangeVerb,
+    decision: Decision,
+) -> State {
     let (holder, lease) = subject.leased(kind).await;
     subject.change(lease.job, what).await;
     let settlement = Settlement { decision, ..Settlement::succeed(lease) };
@@ -19,7 +24,7 @@ async fn person_first(subject: &Subject, kind: &str, what: What, decision: Decis
 async fn holder_first(
     subject: &Subject,
     kind: &str,
-    what: What,
+    what: ChangeVerb,
     decision: Decision,
 ) -> (Changed, State) {
     let (holder, lease) = subject.leased(kind).await;
@@ -31,7 +36,7 @@ async fn holder_first(
 
 /// A job that succeeded before it could be stopped stays succeeded.
 pub async fn success_stays_success(subject: &Subject) {
-    for what in [What::Pause, What::Cancel] {
+    for what in [ChangeVerb::Pause, ChangeVerb::Cancel] {
         let state = person_first(subject, "first", what.clone(), Decision::Succeed).await;
         assert_eq!(state, State::Succeeded);
         let (told, state) = holder_first(subject, "last", what, Decision::Succeed).await;
@@ -42,9 +47,11 @@ pub async fn success_stays_success(subject: &Subject) {
 /// A job that would be retried is stopped by an operator, in either order.
 pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
     for sticky in [true, false] {
-        let because = Because::Backoff;
+        let because = DueReason::Backoff;
         let retry = || Decision::Retry { after: seconds(60), sticky, because };
-        for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+        for (what, state) in
+            [(ChangeVerb::Pause, State::Paused), (ChangeVerb::Cancel, State::Cancelled)]
+        {
             let first = person_first(subject, "first", what.clone(), retry()).await;
             assert_eq!(first, state);
             let (told, last) = holder_first(subject, "last", what, retry()).await;
@@ -63,7 +70,7 @@ pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
 /// A retry that an operator paused keeps its due time from the backoff after it is resumed.
 pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Pause).await;
+    subject.change(lease.job, ChangeVerb::Pause).await;
     let before = subject.now().await;
     let settled = subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Paused)));
@@ -71,7 +78,7 @@ pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
     let job = subject.get(lease.job).await;
     assert_eq!(job.attempt, 1);
     assert!(job.due >= before.plus(seconds(60)));
-    subject.apply(lease.job, What::Resume).await;
+    subject.apply(lease.job, ChangeVerb::Resume).await;
     assert_eq!(subject.get(lease.job).await.due, job.due);
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
 }
@@ -79,9 +86,12 @@ pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
 /// A dead letter cannot be paused, but is cancelled if that was wanted.
 pub async fn a_death_cannot_be_paused(subject: &Subject) {
     let death = || Decision::Dead { failure: subject.timeout() };
-    assert_eq!(person_first(subject, "charge", What::Pause, death()).await, State::Dead);
-    assert_eq!(person_first(subject, "charge", What::Cancel, death()).await, State::Cancelled);
-    let (told, state) = holder_first(subject, "charge", What::Cancel, death()).await;
+    assert_eq!(person_first(subject, "charge", ChangeVerb::Pause, death()).await, State::Dead);
+    assert_eq!(
+        person_first(subject, "charge", ChangeVerb::Cancel, death()).await,
+        State::Cancelled
+    );
+    let (told, state) = holder_first(subject, "charge", ChangeVerb::Cancel, death()).await;
     assert!(matches!(told, Changed::Applied { state: State::Cancelled, .. }), "{told:?}");
     assert_eq!(state, State::Cancelled);
     subject.balance().await;
@@ -91,7 +101,7 @@ pub async fn a_death_cannot_be_paused(subject: &Subject) {
 pub async fn an_edit_is_run_or_refused(subject: &Subject) {
     let edit = || {
         let payload = Some(b"new".to_vec());
-        What::Edit(Box::new(Edit { payload, ..Edit::default() }))
+        ChangeVerb::Edit(Box::new(Edit { payload, ..Edit::default() }))
     };
     let (holder, lease) = subject.leased("charge").await;
     assert_eq!(subject.change(lease.job, edit()).await, Changed::WrongState(State::Leased));
@@ -105,7 +115,7 @@ pub async fn an_edit_is_run_or_refused(subject: &Subject) {
 pub async fn a_cancel_and_a_success_agree(subject: &Subject) {
     for cancel_first in [true, false] {
         let (holder, lease) = subject.leased("charge").await;
-        let cancel = subject.change(lease.job, What::Cancel);
+        let cancel = subject.change(lease.job, ChangeVerb::Cancel);
         let succeed = subject.succeed(holder, lease);
         let (changed, settled) = if cancel_first {
             both(cancel, succeed).await
@@ -126,7 +136,7 @@ pub async fn an_edit_and_a_claim_agree(subject: &Subject) {
     for edit_first in [true, false] {
         let job = subject.submit("charge").await;
         let change = Edit { payload: Some(b"new".to_vec()), ..Edit::default() };
-        let edit = subject.change(job, What::Edit(Box::new(change)));
+        let edit = subject.change(job, ChangeVerb::Edit(Box::new(change)));
         let claim = subject.claim(holder, &["charge"], 1);
         let (changed, claimed) = if edit_first {
             both(edit, claim).await

@@ -1,8 +1,8 @@
 //! Tests redriving dead letters.
 
 use crate::{Subject, seconds};
-use rewheel_core::store::{Changed, What};
-use rewheel_core::{Because, JobId, State, When};
+use rewheel_core::store::{ChangeVerb, Changed};
+use rewheel_core::{DueReason, JobId, State, When};
 
 /// Stores a job with a deadline of a minute, and lets the deadline pass.
 async fn missed_deadline(subject: &Subject) -> JobId {
@@ -26,7 +26,7 @@ pub async fn redriving_keeps_what_was(subject: &Subject) {
     let history = subject.store.attempts(lease.job).await.unwrap();
     subject.clock.advance(seconds(60));
 
-    let version = subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    let version = subject.apply(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     let job = subject.get(lease.job).await;
     assert_eq!((job.state(), job.version), (State::Scheduled, version));
     assert_eq!((job.fence, version), (dead.fence, dead.version.next()));
@@ -34,7 +34,7 @@ pub async fn redriving_keeps_what_was(subject: &Subject) {
     assert_eq!((job.attempt, job.attempts_before), (1, 1));
     assert_eq!((&job.failure, &job.payload), (&dead.failure, &dead.payload));
     assert!(job.due > dead.due && job.due <= subject.now().await);
-    assert_eq!(job.because, Because::Person);
+    assert_eq!(job.because, DueReason::Person);
     assert_eq!(subject.store.attempts(lease.job).await.unwrap(), history);
 
     let leased = subject.claim_only(by, "charge").await;
@@ -45,7 +45,7 @@ pub async fn redriving_keeps_what_was(subject: &Subject) {
 /// Retrying a dead letter redrives it.
 pub async fn retrying_a_dead_letter_redrives_it(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
-    subject.apply(job, What::Retry).await;
+    subject.apply(job, ChangeVerb::Retry).await;
     let redriven = subject.get(job).await;
     assert_eq!(redriven.state(), State::Scheduled);
     assert_eq!((redriven.attempt, redriven.attempts_before), (1, 1));
@@ -60,15 +60,15 @@ pub async fn redriving_needs_a_deadline_that_lies_ahead(subject: &Subject) {
     let past = subject.now().await;
     subject.clock.advance(seconds(1));
     for what in [
-        What::Retry,
-        What::Redrive { deadline: None },
-        What::Redrive { deadline: Some(When::At(past)) },
+        ChangeVerb::Retry,
+        ChangeVerb::Redrive { deadline: None },
+        ChangeVerb::Redrive { deadline: Some(When::At(past)) },
     ] {
         assert_eq!(subject.change(job, what).await, Changed::NeedsDeadline);
         assert_eq!(subject.get(job).await, dead);
     }
     let deadline = subject.now().await.plus(seconds(60));
-    subject.apply(job, What::Redrive { deadline: Some(When::At(deadline)) }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: Some(When::At(deadline)) }).await;
     let redriven = subject.get(job).await;
     assert_eq!((redriven.state(), redriven.deadline), (State::Scheduled, Some(deadline)));
 }
@@ -76,9 +76,9 @@ pub async fn redriving_needs_a_deadline_that_lies_ahead(subject: &Subject) {
 /// A job past its deadline that no sweep has ended yet cannot be retried by an operator either.
 pub async fn retrying_past_the_deadline_needs_another(subject: &Subject) {
     let scheduled = missed_deadline(subject).await;
-    assert_eq!(subject.change(scheduled, What::Retry).await, Changed::NeedsDeadline);
-    subject.apply(scheduled, What::Pause).await;
-    assert_eq!(subject.change(scheduled, What::Retry).await, Changed::NeedsDeadline);
+    assert_eq!(subject.change(scheduled, ChangeVerb::Retry).await, Changed::NeedsDeadline);
+    subject.apply(scheduled, ChangeVerb::Pause).await;
+    assert_eq!(subject.change(scheduled, ChangeVerb::Retry).await, Changed::NeedsDeadline);
     assert_eq!(subject.get(scheduled).await.state(), State::Paused);
 }
 
@@ -91,13 +91,13 @@ pub async fn redriving_may_replace_the_deadline(subject: &Subject) {
     subject.settle(holder, &subject.dead(lease)).await;
     let old = subject.get(lease.job).await.deadline;
 
-    subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    subject.apply(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     assert_eq!(subject.get(lease.job).await.deadline, old);
 
     let again = subject.claim_only(holder, "charge").await.lease();
     subject.settle(holder, &subject.dead(again)).await;
     let deadline = subject.now().await.plus(seconds(7_200));
-    subject.apply(lease.job, What::Redrive { deadline: Some(When::At(deadline)) }).await;
+    subject.apply(lease.job, ChangeVerb::Redrive { deadline: Some(When::At(deadline)) }).await;
     let redriven = subject.get(lease.job).await;
     assert_eq!((redriven.deadline, redriven.attempts_before), (Some(deadline), 2));
 }

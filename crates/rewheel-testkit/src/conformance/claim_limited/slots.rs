@@ -3,7 +3,7 @@
 use super::{FULL, claim, fill, ids, lane_of, of_kind, of_tenant, waits};
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, lane, seconds};
-use rewheel_core::Keep;
+use rewheel_core::Retain;
 use rewheel_core::store::{Direct, Insert, Inserted, LimitOf, Sweep};
 
 /// All holders together lease no more jobs than the limit.
@@ -90,7 +90,7 @@ pub async fn frees_the_slots_of_jobs_that_are_swept(subject: &Subject) {
     assert_eq!(claim(subject, other, &lanes, &limits).await.leased.len(), 2);
     subject.clock.advance(ATTEMPT_TIMEOUT + GRACE + seconds(1));
     assert_eq!(claim(subject, other, &lanes, &limits).await.waits, [FULL]);
-    subject.store.sweep(&Sweep::new(other, 1, Keep::default())).await.unwrap();
+    subject.store.sweep(&Sweep::new(other, 1, Retain::default())).await.unwrap();
     assert_eq!(claim(subject, other, &lanes, &limits).await.leased.len(), 1);
 }
 

@@ -5,11 +5,11 @@ use crate::race::both;
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel::Category;
 use rewheel_core::store::{
-    Insert, Inserted, OperateStore, Outcome, Prune, Refusal, Settled, Settlement, StoreError,
-    SubmitStore, What, WorkStore, halving,
+    ChangeVerb, Insert, Inserted, OperateStore, Outcome, Prune, Refusal, Settled, Settlement,
+    StoreError, SubmitStore, WorkStore, halving,
 };
 use rewheel_core::{
-    Decision, Failure, Keep, Key, KindChange, KindName, NewJob, State, Tenant, When,
+    Decision, Failure, Key, KindChange, KindName, NewJob, Retain, State, Tenant, When,
 };
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn a_dead_letter_of_long_ago(subject: &Subject) {
     let dead = subject.get(job).await;
     assert_eq!((dead.state(), dead.payload.is_some()), (State::Dead, true));
     assert_eq!(subject.store.unannounced(10).await.unwrap()[0].job, job);
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     let holder = subject.holder().await;
     assert_eq!(subject.claim_only(holder, "charge").await.job.payload, dead.payload);
 }
@@ -60,7 +60,7 @@ pub async fn a_key_that_two_submit(subject: &Subject) {
     assert_eq!(say(keyed()).await, Inserted::Duplicate { job: first, state });
     let holder = subject.holder().await;
     let lease = subject.claim_only(holder, "charge").await.lease();
-    let keep = Keep { job: seconds(1), key: seconds(3_600) };
+    let keep = Retain { job: seconds(1), key: seconds(3_600) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     subject.clock.advance(seconds(2));
     subject.prune_all().await;
@@ -156,7 +156,7 @@ pub async fn a_deadline_that_nobody_would_meet(subject: &Subject) {
         subject.insert(std::slice::from_ref(&new)).await;
         jobs.push(new.id);
     }
-    subject.apply(jobs[3], What::Pause).await;
+    subject.apply(jobs[3], ChangeVerb::Pause).await;
     subject.clock.advance(seconds(61));
     assert_eq!(subject.store.deadlines(seconds(5), 100).await.unwrap().len(), 4);
     for job in jobs {

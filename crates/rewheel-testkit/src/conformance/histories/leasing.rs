@@ -3,9 +3,12 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, seconds};
 use rewheel_core::store::{
-    Burial, Changed, Direct, Edit, Insert, Inserted, Leased, Outcome, Settled, StoreError, What,
+    ChangeVerb, Changed, Direct, Edit, HolderExpiry, Insert, Inserted, Leased, Outcome, Settled,
+    StoreError,
 };
-use rewheel_core::{HolderId, JobId, Keep, KindChange, Lease, Limits, NewJob, State, Vigil, When};
+use rewheel_core::{
+    ExpiryWatch, HolderId, JobId, KindChange, Lease, Limits, NewJob, Retain, State, When,
+};
 use std::time::Duration;
 
 async fn insert_direct(subject: &Subject, holder: HolderId, job: &NewJob) -> Option<Lease> {
@@ -86,12 +89,12 @@ pub async fn a_fence_that_two_holders_name(subject: &Subject) {
     assert_eq!(subject.succeed(zombie, lease).await, Settled::Lost);
     let start = subject.store.start(zombie, &[lease]).await.unwrap();
     assert_eq!(start, [false]);
-    let answers = subject.store.give_back(zombie, &[lease], Keep::default()).await;
+    let answers = subject.store.give_back(zombie, &[lease], Retain::default()).await;
     assert_eq!(answers.unwrap(), [Settled::Lost]);
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 
     subject.settle(holder, &subject.dead(lease)).await;
-    subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    subject.apply(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     let redriven = subject.claim_only(zombie, "charge").await;
     assert!(redriven.job.fence > lease.fence);
     let late = subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;
@@ -137,16 +140,16 @@ pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
 pub async fn a_store_that_was_away(subject: &Subject) {
     let (first, (peer, lease)) = (subject.holder().await, subject.leased("charge").await);
     subject.clock.advance(LEASE_TTL + seconds(1));
-    let mut vigil = Vigil::new(LEASE_TTL);
+    let mut expiry_watch = ExpiryWatch::new(LEASE_TTL);
     subject.store.renew(first).await.unwrap();
     let seen = subject.store.holders().await.unwrap();
     assert!(seen.iter().any(|holder| holder.id == peer && holder.expired));
-    assert_eq!(vigil.renewed(Duration::ZERO, &seen), []);
+    assert_eq!(expiry_watch.renewed(Duration::ZERO, &seen), []);
     assert_eq!(subject.sweep(first).await, []);
 
     // Even a node that had decided to expire the peer is too late once the peer has renewed.
     subject.store.renew(peer).await.unwrap();
-    assert_eq!(subject.store.bury(first, peer, 0).await.unwrap(), Burial::Alive);
+    assert_eq!(subject.store.expire_holder(first, peer, 0).await.unwrap(), HolderExpiry::Alive);
     let settled = subject.succeed(peer, lease).await;
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
 }
@@ -198,15 +201,15 @@ pub async fn a_change_while_another_runs_it(subject: &Subject) {
     let by = subject.holder().await;
     let (holder, lease) = subject.leased("charge").await;
     let edit = Edit { payload: Some(b"new".to_vec()), ..Edit::default() };
-    let edit = subject.change(lease.job, What::Edit(Box::new(edit))).await;
+    let edit = subject.change(lease.job, ChangeVerb::Edit(Box::new(edit))).await;
     assert_eq!(edit, Changed::WrongState(State::Leased));
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted[0].lease, lease);
     let settled = subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Cancelled)));
 
     let (holder, lease) = subject.leased("charge").await;
-    subject.change(lease.job, What::Cancel).await;
+    subject.change(lease.job, ChangeVerb::Cancel).await;
     assert_eq!(subject.take_over(by, holder).await[0].to, State::Cancelled);
     subject.balance().await;
 }

@@ -2,8 +2,10 @@
 
 use super::{keyed, lease_keyed, put_keyed, submit_again, submit_other};
 use crate::{Subject, millis, seconds};
-use rewheel_core::store::{Change, Changed, Inserted, Outcome, Prune, Settled, Settlement, What};
-use rewheel_core::{Actor, Decision, JobId, Keep, State};
+use rewheel_core::store::{
+    Change, ChangeVerb, Changed, Inserted, Outcome, Prune, Settled, Settlement,
+};
+use rewheel_core::{Actor, Decision, JobId, Retain, State};
 use std::time::Duration;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -26,7 +28,7 @@ pub async fn expires_a_while_after_the_end(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     // The time before the end does not count.
     subject.clock.advance(seconds(120));
-    let keep = Keep { job: YEAR, key: seconds(60) };
+    let keep = Retain { job: YEAR, key: seconds(60) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
 
     subject.clock.advance(seconds(50));
@@ -39,7 +41,7 @@ pub async fn expires_a_while_after_the_end(subject: &Subject) {
 /// Once a key is reused, it belongs to the second job: pruning the first job does not free it.
 pub async fn stands_for_the_second_job_when_used_again(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
-    let keep = Keep { job: seconds(60), key: seconds(60) };
+    let keep = Retain { job: seconds(60), key: seconds(60) };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     subject.clock.advance(seconds(61));
     let second = subject.put(keyed(subject, "order-17")).await;
@@ -55,7 +57,7 @@ pub async fn stands_for_the_second_job_when_used_again(subject: &Subject) {
 /// A key outlives its pruned job, and still has its final state.
 pub async fn outlives_a_pruned_job(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
-    let keep = Keep { job: seconds(60), key: seconds(3_600) };
+    let keep = Retain { job: seconds(60), key: seconds(3_600) };
     let failed = Decision::Fail { failure: subject.timeout() };
     let settlement = Settlement { decision: failed, keep, ..Settlement::succeed(lease) };
     subject.settle(holder, &settlement).await;
@@ -80,7 +82,7 @@ pub async fn does_not_expire_before_the_end(subject: &Subject) {
 /// The key of a dead letter does not expire: an operator may redrive it at any time.
 pub async fn does_not_expire_with_a_dead_letter(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
-    let keep = Keep { job: seconds(1), key: seconds(1) };
+    let keep = Retain { job: seconds(1), key: seconds(1) };
     subject.settle(holder, &Settlement { keep, ..subject.dead(lease) }).await;
     subject.clock.advance(YEAR);
     prune(subject).await;
@@ -91,12 +93,12 @@ pub async fn does_not_expire_with_a_dead_letter(subject: &Subject) {
 pub async fn stays_with_a_redriven_job(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     subject.settle(holder, &subject.dead(lease)).await;
-    let redriven = subject.change(lease.job, What::Redrive { deadline: None }).await;
+    let redriven = subject.change(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     assert!(matches!(redriven, Changed::Applied { state: State::Scheduled, .. }));
     assert_eq!(submit_again(subject).await, known(lease.job, State::Scheduled));
 
     let second = subject.claim(holder, &["charge"], 1).await[0].lease();
-    let keep = Keep { job: YEAR, key: seconds(60) };
+    let keep = Retain { job: YEAR, key: seconds(60) };
     let settled = subject.settle(holder, &Settlement { keep, ..Settlement::succeed(second) }).await;
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
     assert_eq!(submit_again(subject).await, known(lease.job, State::Succeeded));
@@ -107,8 +109,8 @@ pub async fn stays_with_a_redriven_job(subject: &Subject) {
 /// The key of a job that an operator cancelled expires like any other.
 pub async fn expires_after_a_person_cancelled_the_job(subject: &Subject) {
     let job = put_keyed(subject).await;
-    let keep = Keep { job: YEAR, key: seconds(60) };
-    let cancel = [Change::new(job, What::Cancel)];
+    let keep = Retain { job: YEAR, key: seconds(60) };
+    let cancel = [Change::new(job, ChangeVerb::Cancel)];
     subject.store.change(&cancel, &Actor::new("suite"), keep).await.unwrap();
     assert_eq!(submit_again(subject).await, known(job, State::Cancelled));
     subject.clock.advance(seconds(61));
@@ -118,7 +120,7 @@ pub async fn expires_after_a_person_cancelled_the_job(subject: &Subject) {
 /// A key without retention is free as soon as its job has ended.
 pub async fn is_free_at_once_where_it_is_not_kept(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
-    let keep = Keep { job: YEAR, key: Duration::ZERO };
+    let keep = Retain { job: YEAR, key: Duration::ZERO };
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
     subject.clock.advance(millis(1));
     assert!(is_new(&submit_other(subject).await));

@@ -5,16 +5,16 @@ use crate::Subject;
 use crate::race::both;
 use rewheel_core::store::{Insert, Inserted, Refusal};
 use rewheel_core::{
-    Actor, KindChange, KindEdit, KindEditWhat, KindEdited, KindName, State, Version,
+    Actor, KindChange, KindEdit, KindEditVerb, KindEdited, KindName, State, Version,
 };
 
-async fn edit(subject: &Subject, what: KindEditWhat, if_version: Option<Version>) -> KindEdited {
+async fn edit(subject: &Subject, what: KindEditVerb, if_version: Option<Version>) -> KindEdited {
     let edit = KindEdit { name: KindName::parse("charge").unwrap(), what, if_version };
     subject.store.edit_kind(&edit, &Actor::new("suite")).await.unwrap()
 }
 
-fn settings(text: &str) -> KindEditWhat {
-    KindEditWhat::Put { settings: text.to_owned(), takeovers_max: 7 }
+fn settings(text: &str) -> KindEditVerb {
+    KindEditVerb::Put { settings: text.to_owned(), takeovers_max: 7 }
 }
 
 async fn log(subject: &Subject) -> Vec<String> {
@@ -58,13 +58,13 @@ pub async fn an_edit_of_a_kind_may_name_a_version(subject: &Subject) {
         (second.clone(), "{\"a\":1}")
     );
     let before = log(subject).await;
-    let late = [settings("{}"), KindEditWhat::Change(KindChange::Pause), KindEditWhat::Delete];
+    let late = [settings("{}"), KindEditVerb::Change(KindChange::Pause), KindEditVerb::Delete];
     for what in late {
         let answer = edit(subject, what, Some(first.version)).await;
         assert_eq!(answer, KindEdited::VersionChanged(second.clone()));
     }
     assert_eq!((subject.kind("charge").await, log(subject).await), (second.clone(), before));
-    let pause = KindEditWhat::Change(KindChange::Pause);
+    let pause = KindEditVerb::Change(KindChange::Pause);
     let KindEdited::Done(third) = edit(subject, pause, Some(second.version)).await else {
         panic!()
     };
@@ -95,17 +95,17 @@ pub async fn writing_another_secret_is_a_change(subject: &Subject) {
 
 /// A kind without unfinished jobs can be deleted, with an audit entry. It accepts no jobs after that.
 pub async fn deletes_a_kind_without_unfinished_jobs(subject: &Subject) {
-    assert_eq!(edit(subject, KindEditWhat::Delete, None).await, KindEdited::NotFound);
+    assert_eq!(edit(subject, KindEditVerb::Delete, None).await, KindEdited::NotFound);
     let done = subject.job_in("charge", State::Succeeded).await;
     let kind = subject.kind("charge").await;
-    assert_eq!(edit(subject, KindEditWhat::Delete, None).await, KindEdited::Done(kind.clone()));
+    assert_eq!(edit(subject, KindEditVerb::Delete, None).await, KindEdited::Done(kind.clone()));
     assert_eq!(subject.store.kinds().await.unwrap(), []);
     assert_eq!(log(subject).await[0], "delete kind");
     assert_eq!(subject.get(done).await.state(), State::Succeeded);
     let jobs = [subject.job("charge")];
     let answers = subject.store.insert(&Insert::new(&jobs)).await.unwrap();
     assert_eq!(answers, [Inserted::Refused(Refusal::UnknownKind)]);
-    assert_eq!(edit(subject, KindEditWhat::Delete, None).await, KindEdited::NotFound);
+    assert_eq!(edit(subject, KindEditVerb::Delete, None).await, KindEdited::NotFound);
 
     subject.clock.advance(crate::seconds(1));
     subject.submit("charge").await;
@@ -117,10 +117,10 @@ pub async fn keeps_a_kind_that_has_unfinished_jobs(subject: &Subject) {
     for state in [State::Scheduled, State::Leased, State::Paused, State::Dead] {
         let job = subject.job_in("charge", state).await;
         let kind = subject.kind("charge").await;
-        let refused = edit(subject, KindEditWhat::Delete, None).await;
+        let refused = edit(subject, KindEditVerb::Delete, None).await;
         assert_eq!(refused, KindEdited::HasJobs(kind.clone()), "{state}");
         assert_eq!(subject.kind("charge").await, kind);
-        subject.change(job, rewheel_core::store::What::Cancel).await;
+        subject.change(job, rewheel_core::store::ChangeVerb::Cancel).await;
         if state == State::Leased {
             let (by, job) = (subject.holder().await, subject.get(job).await);
             let rewheel_core::Status::Leased { holder, .. } = job.status else { panic!() };
@@ -128,5 +128,5 @@ pub async fn keeps_a_kind_that_has_unfinished_jobs(subject: &Subject) {
             subject.sweep(by).await;
         }
     }
-    assert!(matches!(edit(subject, KindEditWhat::Delete, None).await, KindEdited::Done(_)));
+    assert!(matches!(edit(subject, KindEditVerb::Delete, None).await, KindEdited::Done(_)));
 }

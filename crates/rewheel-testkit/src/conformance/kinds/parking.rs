@@ -141,7 +141,7 @@ pub async fn the_right_to_probe_dies_with_its_holder(subject: &Subject) {
     subject.park("charge").await;
     subject.probe("charge", silent).await;
     subject.claim_only(silent, "charge").await;
-    subject.bury(by, silent).await;
+    subject.expire_holder(by, silent).await;
     subject.probe("charge", gone).await;
     subject.store.leave(gone).await.unwrap();
 

@@ -3,7 +3,7 @@
 use super::{ids, newest_first, one_of_each};
 use crate::{Subject, seconds};
 use rewheel::Category;
-use rewheel_core::store::{Filter, Settlement, What};
+use rewheel_core::store::{ChangeVerb, Filter, Settlement};
 use rewheel_core::{Decision, Failure, JobId, Key, KindName, NewJob, State, Tenant, When};
 
 /// Checks that a filter matches these jobs, and that they are some but not all.
@@ -141,7 +141,7 @@ pub async fn filters_by_all_of_it(subject: &Subject) {
     let failure = || Failure::new(Category::Io, None, "the bank hung up");
     let dead = failed(subject, failure()).await;
     let alive = failed(subject, failure()).await;
-    subject.apply(dead, What::Cancel).await;
+    subject.apply(dead, ChangeVerb::Cancel).await;
     let filter = Filter {
         states: vec![State::Cancelled, State::Dead],
         kinds: vec![KindName::parse("charge").unwrap()],
@@ -159,7 +159,7 @@ pub async fn filters_by_the_last_failure(subject: &Subject) {
     let job = failed(subject, Failure::new(Category::Io, None, "first")).await;
     subject.submit("refund").await;
     let holder = subject.holder().await;
-    subject.apply(job, What::Retry).await;
+    subject.apply(job, ChangeVerb::Retry).await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     let decision = Decision::Fail { failure: Failure::new(Category::Panic, None, "second") };
     subject.settle(holder, &Settlement { decision, ..Settlement::succeed(lease) }).await;

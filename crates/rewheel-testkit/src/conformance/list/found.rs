@@ -2,7 +2,7 @@
 
 use super::pages;
 use crate::Subject;
-use rewheel_core::store::{Count, FailureScan, Filter, PageRequest, What};
+use rewheel_core::store::{ChangeVerb, Count, FailureScan, Filter, PageRequest};
 use rewheel_core::{JobId, Key, KindName, NewJob, State, Tenant};
 
 fn keyed(subject: &Subject, kind: &str, tenant: Option<&str>, key: &str) -> NewJob {
@@ -73,11 +73,11 @@ pub async fn finds_the_job_of_a_key_in_every_state(subject: &Subject) {
     check(job, State::Leased).await;
     subject.settle(holder, &subject.dead(lease)).await;
     check(job, State::Dead).await;
-    subject.apply(job, What::Redrive { deadline: None }).await;
+    subject.apply(job, ChangeVerb::Redrive { deadline: None }).await;
     check(job, State::Scheduled).await;
-    subject.apply(job, What::Pause).await;
+    subject.apply(job, ChangeVerb::Pause).await;
     check(job, State::Paused).await;
-    subject.apply(job, What::Cancel).await;
+    subject.apply(job, ChangeVerb::Cancel).await;
     check(job, State::Cancelled).await;
 }
 

@@ -2,7 +2,7 @@
 
 use super::{claim_one, let_go};
 use crate::{Subject, seconds};
-use rewheel_core::store::{Outcome, Settled, Settlement, Sweep, What};
+use rewheel_core::store::{ChangeVerb, Outcome, Settled, Settlement, Sweep};
 use rewheel_core::{Fence, HolderId, Job, Lease, State, Status, Timestamp};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub async fn is_lost_after_a_takeover(subject: &Subject) {
 pub async fn is_lost_after_being_overdue(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(3_600));
-    let keep = rewheel_core::Keep::default();
+    let keep = rewheel_core::Retain::default();
     assert_eq!(subject.store.sweep(&Sweep::new(holder, 10, keep)).await.unwrap().len(), 1);
     check_lost(subject, holder, lease).await;
     let new = claim_one(subject, holder, lease.job).await;
@@ -56,7 +56,7 @@ pub async fn is_lost_after_a_redrive(subject: &Subject) {
     let second = claim_one(subject, by, lease.job).await;
     subject.settle(by, &subject.dead(second)).await;
     check_lost(subject, holder, lease).await;
-    subject.change(lease.job, What::Redrive { deadline: None }).await;
+    subject.change(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     check_lost(subject, holder, lease).await;
     let third = claim_one(subject, by, lease.job).await;
     assert!(third.fence > second.fence && second.fence > lease.fence);
@@ -131,9 +131,9 @@ pub async fn takes_the_last_words_of_the_dead(subject: &Subject) {
     let (left, lease) = subject.leased("charge").await;
     subject.store.leave(left).await.unwrap();
     assert_eq!(subject.succeed(left, lease).await, let_go(State::Succeeded));
-    let (buried, lease) = subject.leased("charge").await;
-    subject.bury(by, buried).await;
-    let settled = subject.settle(buried, &subject.retry(lease, seconds(60), false)).await;
+    let (expired, lease) = subject.leased("charge").await;
+    subject.expire_holder(by, expired).await;
+    let settled = subject.settle(expired, &subject.retry(lease, seconds(60), false)).await;
     assert_eq!(settled, let_go(State::Scheduled));
 }
 

@@ -3,8 +3,8 @@
 use super::{claim_one, with};
 use crate::{Subject, millis, seconds};
 use rewheel::Category;
-use rewheel_core::store::{AttemptRecord, Ran, Settlement};
-use rewheel_core::{Because, Decision, Failure, Lease, Limits};
+use rewheel_core::store::{AttemptRecord, AttemptTiming, Settlement};
+use rewheel_core::{Decision, DueReason, Failure, Lease, Limits};
 use std::time::Duration;
 
 async fn records(subject: &Subject, job: rewheel_core::JobId) -> Vec<AttemptRecord> {
@@ -14,7 +14,7 @@ async fn records(subject: &Subject, job: rewheel_core::JobId) -> Vec<AttemptReco
 /// A failed attempt is recorded with all its data.
 pub async fn records_a_failed_attempt(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let ran = Ran { started_ago: seconds(3), duration: millis(2_250) };
+    let ran = AttemptTiming { started_ago: seconds(3), duration: millis(2_250) };
     let before = subject.now().await.as_millis() - 3_000;
     let settlement = Settlement { ran, ..subject.retry(lease, millis(1_500), false) };
     subject.settle(holder, &settlement).await;
@@ -65,7 +65,8 @@ pub async fn records_attempts_in_order(subject: &Subject) {
 pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let failure = Some(Failure::new(Category::CircuitOpen, None, "the breaker is open"));
-    let snooze = with(lease, Decision::Snooze { after: Duration::ZERO, because: Because::Snooze });
+    let snooze =
+        with(lease, Decision::Snooze { after: Duration::ZERO, because: DueReason::Snooze });
     subject.settle(holder, &Settlement { failure, ..snooze }).await;
     let next = claim_one(subject, holder, lease.job).await;
     subject.settle(holder, &subject.retry(next, Duration::ZERO, false)).await;
@@ -82,11 +83,11 @@ pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
 
 /// An attempt without a failure leaves no record, whatever was decided.
 pub async fn records_nothing_where_nothing_went_wrong(subject: &Subject) {
-    let because = Because::RateLimit;
+    let because = DueReason::RateLimit;
     let after = Duration::ZERO;
     for decision in [
         Decision::Succeed,
-        Decision::Snooze { after, because: Because::Snooze },
+        Decision::Snooze { after, because: DueReason::Snooze },
         Decision::Retry { after, sticky: false, because },
         Decision::Pause,
     ] {
@@ -121,11 +122,11 @@ pub async fn records_any_failure(subject: &Subject) {
 
 /// The history stays with a job when it dies, is redriven, or ends.
 pub async fn keeps_the_records_of_a_job_that_moves(subject: &Subject) {
-    use rewheel_core::store::What;
+    use rewheel_core::store::ChangeVerb;
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.dead(lease)).await;
     assert_eq!(records(subject, lease.job).await.len(), 1);
-    subject.change(lease.job, What::Redrive { deadline: None }).await;
+    subject.change(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     assert_eq!(records(subject, lease.job).await.len(), 1);
     let again = claim_one(subject, holder, lease.job).await;
     subject.settle(holder, &subject.retry(again, Duration::ZERO, false)).await;
@@ -145,7 +146,7 @@ pub async fn drops_records_in_the_middle_of_a_long_history(subject: &Subject) {
     for number in 0..total {
         let retry = subject.retry(lease, Duration::ZERO, true);
         // A snooze uses no attempt, but leaves a record.
-        let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
+        let decision = Decision::Snooze { after: Duration::ZERO, because: DueReason::Snooze };
         let snooze = Settlement { decision, ..retry.clone() };
         subject.settle(holder, if number % 3 == 0 { &snooze } else { &retry }).await;
         lease = match subject.claim(holder, &["charge"], 1).await.first() {

@@ -3,7 +3,7 @@
 use super::{NOT_KEPT, claim_one, decisions, let_go, with};
 use crate::threads::at_once;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Outcome, Settled, Settlement, What};
+use rewheel_core::store::{ChangeVerb, Outcome, Settled, Settlement};
 use rewheel_core::{Fence, State};
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub async fn does_not_kill_a_redriven_job_again(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let death = subject.dead(lease);
     subject.settle(holder, &death).await;
-    subject.change(lease.job, What::Redrive { deadline: None }).await;
+    subject.change(lease.job, ChangeVerb::Redrive { deadline: None }).await;
     let before = subject.get(lease.job).await;
 
     assert_eq!(subject.settle(holder, &death).await, already(State::Scheduled));

@@ -2,7 +2,7 @@
 
 use super::{NOT_KEPT, claim_one, decisions, let_go, with};
 use crate::{Subject, seconds};
-use rewheel_core::store::{Changed, Outcome, Settled, Settlement, What};
+use rewheel_core::store::{ChangeVerb, Changed, Outcome, Settled, Settlement};
 use rewheel_core::{Decision, HolderId, Lease, State, Status, Wanted};
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 async fn leased_and_wanted(subject: &Subject, wanted: Wanted) -> (HolderId, Lease) {
     let (holder, lease) = subject.leased("charge").await;
     let what = match wanted {
-        Wanted::Pause => What::Pause,
-        Wanted::Cancel => What::Cancel,
+        Wanted::Pause => ChangeVerb::Pause,
+        Wanted::Cancel => ChangeVerb::Cancel,
     };
     let changed = subject.change(lease.job, what).await;
     assert!(matches!(changed, Changed::Wanted { .. }), "{changed:?}");
@@ -69,7 +69,7 @@ pub async fn keeps_the_due_of_a_retry_that_was_paused(subject: &Subject) {
 pub async fn obeys_only_once(subject: &Subject) {
     let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
     subject.settle(holder, &subject.retry(lease, Duration::ZERO, false)).await;
-    subject.change(lease.job, What::Resume).await;
+    subject.change(lease.job, ChangeVerb::Resume).await;
     let again = claim_one(subject, holder, lease.job).await;
     let status = subject.get(lease.job).await.status;
     assert!(matches!(status, Status::Leased { wanted: None, .. }), "{status:?}");

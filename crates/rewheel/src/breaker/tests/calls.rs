@@ -4,7 +4,7 @@ use crate::breaker::{BreakerState, CircuitBreaker};
 use crate::classify::{Category, Class, Classify};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use std::future::pending;
 use std::task::{Context, Waker};
 
@@ -25,7 +25,7 @@ async fn a_call_is_counted_and_its_error_is_handed_on() {
     assert_eq!(breaker.call(async || Ok::<_, Said>(7)).await.unwrap(), 7);
     for _ in 0..2 {
         let error = breaker.call(async || Err::<(), _>(DOWN)).await.unwrap_err();
-        assert_eq!((error.why(), error.attempts()), (Why::Stopped, 1));
+        assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Stopped, 1));
         assert_eq!(error.into_last(), Some(DOWN));
     }
     let mut called = false;
@@ -34,7 +34,7 @@ async fn a_call_is_counted_and_its_error_is_handed_on() {
         Ok::<_, Said>(())
     });
     let refused = call.await.unwrap_err();
-    assert_eq!((refused.why(), refused.attempts()), (Why::CircuitOpen, 0));
+    assert_eq!((refused.reason(), refused.attempts()), (GiveUpReason::CircuitOpen, 0));
     assert!(refused.retry_in().is_some_and(|rest| rest <= seconds(30)));
     assert!(!called, "an open breaker made the call");
 }
@@ -45,10 +45,10 @@ fn a_blocking_call_is_counted_the_same() {
     assert_eq!(breaker.call_blocking(|| Ok::<_, Said>(7)).unwrap(), 7);
     for _ in 0..2 {
         let error = breaker.call_blocking(|| Err::<(), _>(DOWN)).unwrap_err();
-        assert_eq!((error.why(), error.into_last()), (Why::Stopped, Some(DOWN)));
+        assert_eq!((error.reason(), error.into_last()), (GiveUpReason::Stopped, Some(DOWN)));
     }
     let refused = breaker.call_blocking(|| -> Result<(), Said> { panic!("called") }).unwrap_err();
-    assert_eq!((refused.why(), refused.attempts()), (Why::CircuitOpen, 0));
+    assert_eq!((refused.reason(), refused.attempts()), (GiveUpReason::CircuitOpen, 0));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_owned_permit_outlives_its_handle() {
     };
     std::thread::spawn(move || permit.failure()).join().unwrap();
     assert_eq!(breaker.state(), BreakerState::Open);
-    assert_eq!(breaker.acquire_owned().unwrap_err().why, Why::CircuitOpen);
+    assert_eq!(breaker.acquire_owned().unwrap_err().why, GiveUpReason::CircuitOpen);
 }
 
 /// An error of the dependency is a failure, a proper error response is a success, any other does

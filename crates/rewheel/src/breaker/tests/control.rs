@@ -5,7 +5,7 @@ use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,10 @@ fn stays_open_for_exactly_as_long_as_told() {
     breaker.acquire().unwrap().failure();
     for rest in (1..=7).rev() {
         let refused = breaker.acquire().unwrap_err();
-        assert_eq!((refused.why, refused.retry_in), (Why::CircuitOpen, Some(seconds(rest))));
+        assert_eq!(
+            (refused.why, refused.retry_in),
+            (GiveUpReason::CircuitOpen, Some(seconds(rest)))
+        );
         assert_eq!(breaker.snapshot().retry_in, Some(seconds(rest)));
         clock.advance(seconds(1));
     }
@@ -73,7 +76,7 @@ fn isolated_it_lets_nothing_pass_until_reset() {
     breaker.isolate();
     clock.advance(seconds(1_000_000));
     let refused = breaker.acquire().unwrap_err();
-    assert_eq!((refused.why, refused.retry_in), (Why::CircuitOpen, None));
+    assert_eq!((refused.why, refused.retry_in), (GiveUpReason::CircuitOpen, None));
     under_way.success();
     let snapshot = breaker.snapshot();
     assert_eq!(

@@ -3,10 +3,10 @@
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const FULL: Refused = Refused::new(Why::CircuitOpen, None);
+const FULL: Refused = Refused::new(GiveUpReason::CircuitOpen, None);
 
 /// Returns a breaker that lets probes pass from now on.
 fn half_open(builder: CircuitBreakerBuilder, clock: &ManualClock) -> CircuitBreaker {

@@ -5,7 +5,7 @@ use super::reference::{Config, Kind, Reference, Threshold, Token};
 use crate::breaker::{BreakerState, CircuitBreaker, OwnedPermit, Permit};
 use crate::classify::{Category, Class, Classify};
 use crate::clock::ManualClock;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use fastrand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl<'a> Pair<'a> {
         match (held, self.reference.acquire()) {
             (Ok(held), Ok(token)) => self.under_way.push((held, token)),
             (Err(refused), Err(retry_in)) => {
-                assert_eq!((refused.why, refused.retry_in), (Why::CircuitOpen, retry_in));
+                assert_eq!((refused.why, refused.retry_in), (GiveUpReason::CircuitOpen, retry_in));
             }
             (held, token) => {
                 panic!("the breaker answered {:?}, the reference {token:?}", held.map(|_| "pass"));

@@ -3,7 +3,7 @@
 use crate::budget::{RetryBudget, RetryBudgetBuilder};
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,7 +90,7 @@ fn the_floor_is_allowed_each_second_however_little_traffic_there_is() {
     let budget = RetryBudget::ratio(0.2).floor_per_second(10).burst(1).clock(&clock).build();
     assert_eq!(allowed(&budget, 1), 1 + 10, "the savings and a second's worth of the floor");
     let refused = budget.withdraw().unwrap_err();
-    assert_eq!((refused.why, refused.retry_in), (Why::BudgetExhausted, Some(millis(100))));
+    assert_eq!((refused.why, refused.retry_in), (GiveUpReason::BudgetExhausted, Some(millis(100))));
     for _ in 0..30 {
         clock.advance(millis(100));
         assert!(budget.withdraw().is_ok() && budget.withdraw().is_err());

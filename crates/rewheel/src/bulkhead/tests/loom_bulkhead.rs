@@ -27,7 +27,7 @@ impl Woken {
 }
 
 fn full() -> Bulkhead {
-    let bulkhead = Bulkhead::places(1).queue_max(10).clock(ManualClock::new()).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(ManualClock::new()).build();
     assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered);
     bulkhead
 }
@@ -80,7 +80,7 @@ fn loom_a_caller_that_gives_up_passes_the_news_on() {
 #[test]
 fn loom_a_place_is_never_given_twice() {
     loom::model(|| {
-        let bulkhead = Bulkhead::places(1).build();
+        let bulkhead = Bulkhead::concurrency(1).build();
         let inside = Arc::new(AtomicUsize::new(0));
         let threads = [(); 2].map(|()| {
             let (bulkhead, inside) = (bulkhead.clone(), Arc::clone(&inside));

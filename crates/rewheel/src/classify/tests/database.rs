@@ -5,7 +5,7 @@ use super::*;
 #[track_caller]
 fn check(messages: &[&str], expected: bool) {
     for &message in messages {
-        let error = Because(Some(message.into()));
+        let error = DueReason(Some(message.into()));
         assert_eq!(Matcher::database().matches(&error), expected, "{message}");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn nested(inner: impl Into<Box<dyn Error + Send + Sync>>) -> Because {
-    Because(Some(Box::new(Because(Some(inner.into())))))
+fn nested(inner: impl Into<Box<dyn Error + Send + Sync>>) -> DueReason {
+    DueReason(Some(Box::new(DueReason(Some(inner.into())))))
 }
 
 #[track_caller]
@@ -30,7 +30,7 @@ fn composes() {
         (yes().and(no()), false),
         (yes().and(yes()), true),
     ] {
-        check(&matcher, &Because(None), expected);
+        check(&matcher, &DueReason(None), expected);
     }
 }
 
@@ -88,9 +88,9 @@ fn finds_an_error_by_its_type_anywhere_in_the_chain() {
     check(&number, &nested(error()), true);
     check(&number, &io::Error::other(error()), true);
     check(&number, &nested(Arc::new(error())), true);
-    check(&number, &Because(None), false);
-    check(&Matcher::source_where(|e: &Because| e.0.is_none()), &nested("x"), false);
-    check(&Matcher::source_where(|e: &Because| e.0.is_none()), &nested(Because(None)), true);
+    check(&number, &DueReason(None), false);
+    check(&Matcher::source_where(|e: &DueReason| e.0.is_none()), &nested("x"), false);
+    check(&Matcher::source_where(|e: &DueReason| e.0.is_none()), &nested(DueReason(None)), true);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn reads_the_status_of_an_error_in_the_chain() {
     check(&server, &nested(Answered(Some(503))), true);
     check(&server, &nested(Answered(Some(404))), false);
     check(&server, &nested(Answered(None)), false);
-    check(&server, &Because(None), false);
+    check(&server, &DueReason(None), false);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn ends_where_the_sources_form_a_circle() {
             Some(self)
         }
     }
-    check(&Matcher::text("square").or(Matcher::source::<Because>()), &Round, false);
+    check(&Matcher::text("square").or(Matcher::source::<DueReason>()), &Round, false);
     assert_eq!(io::Error::other(Round).classify().verdict, Verdict::Retry);
 }
 

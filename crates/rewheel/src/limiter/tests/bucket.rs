@@ -2,7 +2,7 @@
 
 use super::assert_bounded_by_rate;
 use crate::clock::{Clock, ManualClock, Moment};
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use crate::limiter::RateLimiter;
 use crate::limiter::gcra::{Bucket, Gcra};
 use crate::{millis, seconds};
@@ -198,7 +198,7 @@ fn asks_for_all_of_a_weight_or_none_of_it() {
     assert!(limiter.check_n(3).is_ok(), "a refused weight took tokens");
     for n in [11, 1_000, u32::MAX] {
         let refused = limiter.check_n(n).unwrap_err();
-        assert_eq!((refused.why, refused.retry_in), (Why::AboveBurst, None));
+        assert_eq!((refused.why, refused.retry_in), (GiveUpReason::AboveBurst, None));
     }
     clock.advance(Duration::from_secs(1));
     assert!(limiter.check_n(10).is_ok(), "what is above the burst took tokens");

@@ -2,7 +2,7 @@
 
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::limiter::{RateLimiter, RateLimiterBuilder};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -115,7 +115,7 @@ async fn who_does_not_wait_does_not_overtake_those_who_do() {
     line.comes(1, 5).await;
     line.pass(millis(200)).await;
     let refused = line.limiter.check().unwrap_err();
-    assert_eq!((refused.why, refused.retry_in), (Why::RateLimited, None));
+    assert_eq!((refused.why, refused.retry_in), (GiveUpReason::RateLimited, None));
     line.pass(millis(300)).await;
     assert_eq!(line.served(), [(0, 0), (1, 500)]);
     line.pass(millis(100)).await;
@@ -154,7 +154,7 @@ async fn only_so_many_wait() {
         line.comes(name, 1).await;
     }
     assert_eq!(line.refused().iter().map(|(name, _)| *name).collect::<Vec<_>>(), [3, 4]);
-    assert!(line.refused().iter().all(|(_, refused)| refused.why == Why::RateLimited));
+    assert!(line.refused().iter().all(|(_, refused)| refused.why == GiveUpReason::RateLimited));
     line.pass(millis(100)).await;
     line.comes(5, 1).await;
     line.pass(seconds(1)).await;
@@ -167,7 +167,7 @@ async fn without_room_to_wait_a_caller_learns_when_to_ask_again() {
     let mut line = Line::new(one_a_tenth().queue_max(0));
     line.limiter.check_n(5).unwrap();
     line.comes(1, 2).await;
-    assert_eq!(line.refused(), [(1, Refused::new(Why::RateLimited, Some(millis(200))))]);
+    assert_eq!(line.refused(), [(1, Refused::new(GiveUpReason::RateLimited, Some(millis(200))))]);
     line.assert_empty().await;
 }
 
@@ -176,13 +176,13 @@ async fn a_wait_that_is_known_to_be_too_long_is_refused_at_once() {
     let mut line = Line::new(one_a_tenth().wait_max(millis(250)));
     line.limiter.check_n(5).unwrap();
     line.comes(1, 3).await;
-    assert_eq!(line.refused(), [(1, Refused::new(Why::RateLimited, Some(millis(300))))]);
+    assert_eq!(line.refused(), [(1, Refused::new(GiveUpReason::RateLimited, Some(millis(300))))]);
     line.comes(2, 2).await;
     line.comes(3, 5).await;
     line.pass(millis(200)).await;
     // The third has 50 ms left when it becomes the first, and knows that it needs 500.
     assert_eq!(line.served(), [(2, 200)]);
-    assert_eq!(line.refused()[1], (3, Refused::new(Why::RateLimited, Some(millis(500)))));
+    assert_eq!(line.refused()[1], (3, Refused::new(GiveUpReason::RateLimited, Some(millis(500)))));
     line.assert_empty().await;
 }
 
@@ -197,7 +197,7 @@ async fn a_wait_that_turns_out_too_long_ends_on_time() {
     line.pass(millis(1)).await;
     assert_eq!(line.served(), [(1, 500)]);
     let refused = line.refused();
-    assert_eq!((refused[0].0, refused[0].1.why), (2, Why::RateLimited));
+    assert_eq!((refused[0].0, refused[0].1.why), (2, GiveUpReason::RateLimited));
     line.assert_empty().await;
 }
 
@@ -206,6 +206,6 @@ async fn what_can_never_be_served_does_not_join_the_line() {
     let mut line = Line::new(one_a_tenth());
     line.limiter.check_n(5).unwrap();
     line.comes(1, 6).await;
-    assert_eq!(line.refused(), [(1, Refused::new(Why::AboveBurst, None))]);
+    assert_eq!(line.refused(), [(1, Refused::new(GiveUpReason::AboveBurst, None))]);
     line.assert_empty().await;
 }

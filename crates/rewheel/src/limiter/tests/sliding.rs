@@ -1,7 +1,7 @@
 //! Checks that the sliding window keeps to its limit in every period.
 
 use crate::clock::{ManualClock, Moment};
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use crate::limiter::RateLimiter;
 use crate::limiter::sliding::{Limit, Sliding};
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ fn two_bursts_around_an_edge_are_one_too_many() {
     assert!(limiter.check_n(10).is_ok());
     clock.advance(Duration::from_millis(20));
     let refused = limiter.check().unwrap_err();
-    assert_eq!(refused.why, Why::RateLimited);
+    assert_eq!(refused.why, GiveUpReason::RateLimited);
     clock.advance(refused.retry_in.unwrap());
     assert!(clock.elapsed() <= Duration::from_millis(990 + 1_000 + 1_000 / 32 + 1));
     assert!(limiter.check_n(10).is_ok());
@@ -94,9 +94,9 @@ fn two_bursts_around_an_edge_are_one_too_many() {
 #[test]
 fn more_than_the_limit_at_once_is_refused_for_good() {
     let limiter = RateLimiter::sliding_window(3, Duration::from_secs(1)).build();
-    assert_eq!(limiter.check_n(4).unwrap_err().why, Why::AboveBurst);
+    assert_eq!(limiter.check_n(4).unwrap_err().why, GiveUpReason::AboveBurst);
     assert!(limiter.check_n(3).is_ok());
     let keyed = RateLimiter::sliding_window(3, Duration::from_secs(1)).keyed::<u8>(1);
-    assert_eq!(keyed.check_n(&1, 4).unwrap_err().why, Why::AboveBurst);
+    assert_eq!(keyed.check_n(&1, 4).unwrap_err().why, GiveUpReason::AboveBurst);
     assert!(keyed.check_n(&1, 3).is_ok());
 }

@@ -3,7 +3,7 @@
 use super::{Machine, Need, Reached, Slot, State};
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Refused, Why};
+use crate::error::{GiveUpReason, Refused};
 use crate::pipeline::Plan;
 
 /// A limit on time that runs now, and the step that it belongs to.
@@ -26,7 +26,7 @@ impl Machine {
             Slot::Empty
             | Slot::Permit(_)
             | Slot::KeyedPermit(_)
-            | Slot::Place
+            | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => earliest,
         })
@@ -59,9 +59,9 @@ impl Machine {
         self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
         let (why, verdict) = if over.is_deadline {
             self.release(plan, over.index);
-            (Why::Deadline, Verdict::Stop)
+            (GiveUpReason::Deadline, Verdict::Stop)
         } else {
-            (Why::Timeout, Verdict::Retry)
+            (GiveUpReason::Timeout, Verdict::Retry)
         };
         Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
     }
@@ -81,7 +81,7 @@ impl Machine {
                 Slot::Empty
                 | Slot::Permit(_)
                 | Slot::KeyedPermit(_)
-                | Slot::Place
+                | Slot::BulkheadPermit
                 | Slot::LimiterLine(_)
                 | Slot::BulkheadLine(_) => [None, None],
             })

@@ -17,7 +17,7 @@ fn retries_and_waits_as_the_async_form_does() {
         })
         .call()
         .unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 5));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 5));
     assert_eq!(*starts.borrow(), [(1, 0), (2, 3), (3, 6), (4, 9), (5, 12)]);
     assert_eq!(error.elapsed(), seconds(12));
 }
@@ -43,14 +43,17 @@ fn a_timeout_bounds_the_waits_and_the_next_attempt() {
         })
         .call()
         .unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::Deadline, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Deadline, 2));
     assert_eq!(error.elapsed(), seconds(5));
 
     let limiter = RateLimiter::per(1, HOUR).clock(&clock).build();
     limiter.check().unwrap();
     let pipeline = Pipeline::new().timeout(seconds(5)).rate_limiter(&limiter).clock(&clock);
     let error = pipeline.run_blocking(|_| Ok::<_, Failure>(1)).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts(), error.elapsed()), (Why::Timeout, 0, seconds(5)));
+    assert_eq!(
+        (error.reason(), error.attempts(), error.elapsed()),
+        (GiveUpReason::Timeout, 0, seconds(5))
+    );
     clock.advance(HOUR);
     limiter.check().expect("a ghost waits in the limiter's line");
 }
@@ -58,7 +61,7 @@ fn a_timeout_bounds_the_waits_and_the_next_attempt() {
 #[test]
 fn a_panic_gives_everything_back() {
     let clock = ManualClock::new();
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let breaker = CircuitBreaker::consecutive(1).open_for(seconds(1)).clock(&clock).build();
     breaker.force_open();
     clock.advance(seconds(1));
@@ -92,12 +95,12 @@ fn a_nested_pipeline_is_suppressed() {
         .call()
         .unwrap_err();
     assert_eq!((error.attempts(), calls), (5, 5));
-    assert_eq!(error.into_last().unwrap().why(), Why::Nested);
+    assert_eq!(error.into_last().unwrap().reason(), GiveUpReason::Nested);
 }
 
 #[test]
 fn a_thread_that_waits_for_a_place_is_woken_when_there_is_one() {
-    let bulkhead = Bulkhead::places(1).queue_max(1).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).build();
     let pipeline = Pipeline::new().bulkhead(&bulkhead);
     let place = bulkhead.try_acquire().unwrap();
     let (done, finished) = mpsc::channel();

@@ -25,7 +25,7 @@ macro_rules! both_ways {
         let call = $pipeline.run_blocking(|_| script.borrow_mut().next().unwrap());
         let blocking = call $($option)* .call();
         let outcome = |result: std::result::Result<_, crate::Error<_>>| {
-            result.map_err(|error| (error.why(), error.attempts(), error.into_last()))
+            result.map_err(|error| (error.reason(), error.attempts(), error.into_last()))
         };
         let (patient, blocking) = (outcome(patient), outcome(blocking));
         assert_eq!(patient, blocking, "async and blocking differ");
@@ -41,7 +41,7 @@ fn when_picks_the_errors_that_are_retried() {
     assert_eq!(both_ways!(pipeline, clock, &script, .when(|error| error.0 == 1)), Ok(7));
     let script = [Err::<u32, _>(Foreign(1)), Err(Foreign(2))];
     let stopped = both_ways!(pipeline, clock, &script, .when(|error| error.0 == 1));
-    assert_eq!(stopped, Err((Why::Stopped, 2, Some(Foreign(2)))));
+    assert_eq!(stopped, Err((GiveUpReason::Stopped, 2, Some(Foreign(2)))));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_matcher_picks_the_errors_that_are_retried() {
     assert_eq!(both_ways!(pipeline, clock, &script, .when_matches(&ones)), Ok(7));
     let script = [Err::<u32, _>(Foreign(2))];
     let stopped = both_ways!(pipeline, clock, &script, .when_matches(&ones));
-    assert_eq!(stopped, Err((Why::Stopped, 1, Some(Foreign(2)))));
+    assert_eq!(stopped, Err((GiveUpReason::Stopped, 1, Some(Foreign(2)))));
 }
 
 #[test]
@@ -79,7 +79,11 @@ fn a_judge_decides_about_each_result_of_a_blocking_call() {
         .judge(|_| Class::retry(Category::Transient))
         .call()
         .unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::CircuitOpen, 2), "the breaker heard of it");
+    assert_eq!(
+        (error.reason(), error.attempts()),
+        (GiveUpReason::CircuitOpen, 2),
+        "the breaker heard of it"
+    );
 }
 
 /// Runs a script with every hook set, both ways; returns what the hooks heard.
@@ -172,13 +176,13 @@ fn a_token_that_is_cancelled_already_prevents_the_first_attempt() {
     token.cancel();
     let pipeline = Pipeline::new().retry(FIVE).clock(&clock);
     let cancelled = both_ways!(pipeline, clock, &[Ok::<u32, Failure>(1)], .cancel(&token));
-    assert_eq!(cancelled, Err((Why::Cancelled, 0, None)));
+    assert_eq!(cancelled, Err((GiveUpReason::Cancelled, 0, None)));
 }
 
 #[test]
 fn a_running_attempt_ends_and_gives_everything_back_when_the_token_is_cancelled() {
     let (clock, token) = (ManualClock::new(), CancelToken::new());
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let breaker = CircuitBreaker::consecutive(1).open_for(seconds(1)).clock(&clock).build();
     breaker.force_open();
     clock.advance(seconds(1));
@@ -188,14 +192,14 @@ fn a_running_attempt_ends_and_gives_everything_back_when_the_token_is_cancelled(
     {
         let call = pipeline
             .run(|_| std::future::pending::<Result<u32, Failure>>())
-            .on_give_up(|error| gave_up += u32::from(error.why() == Why::Cancelled))
+            .on_give_up(|error| gave_up += u32::from(error.reason() == GiveUpReason::Cancelled))
             .cancel(&token);
         let mut call = pin!(call.into_future());
         assert!(poll(call.as_mut()).is_pending());
         assert_eq!((bulkhead.free(), breaker.snapshot().probes), (0, 1));
         token.cancel();
         let Poll::Ready(Err(error)) = poll(call.as_mut()) else { panic!("it goes on") };
-        assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 1));
+        assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 1));
         assert_eq!(error.category(), Category::Cancelled);
         assert_eq!((bulkhead.free(), breaker.snapshot().probes), (1, 0), "before it is dropped");
     }
@@ -217,7 +221,7 @@ fn waits_of_a_retry_and_in_a_line_end_when_the_token_is_cancelled() {
         assert!(poll(call.as_mut()).is_pending());
         token.cancel();
         let Poll::Ready(Err(error)) = poll(call.as_mut()) else { panic!("it goes on") };
-        assert_eq!((error.why(), error.attempts()), (Why::Cancelled, attempts));
+        assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, attempts));
     }
     clock.advance(HOUR);
     limiter.check().expect("a ghost waits in the limiter's line");
@@ -225,7 +229,7 @@ fn waits_of_a_retry_and_in_a_line_end_when_the_token_is_cancelled() {
 
 #[test]
 fn a_blocked_thread_is_woken_by_the_token() {
-    let bulkhead = Bulkhead::places(1).queue_max(1).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipelines = [
         Pipeline::new().bulkhead(&bulkhead),
@@ -242,13 +246,13 @@ fn a_blocked_thread_is_woken_by_the_token() {
             move || {
                 asked.send(()).unwrap();
                 let call = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Busy));
-                let why = call.cancel(&token).call().unwrap_err().why();
+                let why = call.cancel(&token).call().unwrap_err().reason();
                 done.send((why, statistics.summary().calls)).unwrap();
             }
         });
         started.recv().unwrap();
         token.cancel();
-        assert_eq!(finished.recv().unwrap(), (Why::Cancelled, 1));
+        assert_eq!(finished.recv().unwrap(), (GiveUpReason::Cancelled, 1));
         thread.join().unwrap();
     }
 }
@@ -256,7 +260,7 @@ fn a_blocked_thread_is_woken_by_the_token() {
 #[test]
 fn a_cancelled_call_is_reported_once() {
     #[derive(Debug, Default)]
-    struct Ends(std::sync::Mutex<Vec<(Why, u32)>>);
+    struct Ends(std::sync::Mutex<Vec<(GiveUpReason, u32)>>);
     impl Observer for Ends {
         fn observe(&self, event: &Event<'_>) {
             if let Event::GaveUp { why, attempts, .. } = event {
@@ -278,7 +282,10 @@ fn a_cancelled_call_is_reported_once() {
         Err::<u32, _>(Failure::Busy)
     });
     let error = call.cancel(&token).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts(), error.elapsed()), (Why::Cancelled, 3, seconds(2)));
+    assert_eq!(
+        (error.reason(), error.attempts(), error.elapsed()),
+        (GiveUpReason::Cancelled, 3, seconds(2))
+    );
     assert_eq!(error.category(), Category::Transient, "of the last failure");
-    assert_eq!(*ends.0.lock().unwrap(), [(Why::Cancelled, 3)]);
+    assert_eq!(*ends.0.lock().unwrap(), [(GiveUpReason::Cancelled, 3)]);
 }

@@ -17,7 +17,7 @@ fn recommended() -> Pipeline {
         .retry(Retry::EXTERNAL_API)
         .rate_limiter(&RateLimiter::per_second(10).wait_max(seconds(1)).build())
         .circuit_breaker(&breaker())
-        .bulkhead(&Bulkhead::places(10).build())
+        .bulkhead(&Bulkhead::concurrency(10).build())
         .attempt_timeout(seconds(2))
 }
 
@@ -40,7 +40,7 @@ fn nothing_is_said_against_the_recommended_stack() {
 fn every_order_that_defeats_itself_is_named() {
     let retry = SPREAD.attempt_timeout(seconds(1));
     let limiter = RateLimiter::per_second(1).wait_max(seconds(1)).build();
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let new = Pipeline::new;
     check(new().circuit_breaker(&breaker()).retry(retry), &[Warning::BreakerOutsideRetry]);
     check(new().rate_limiter(&limiter).retry(retry), &[Warning::LimiterOutsideRetry]);
@@ -174,7 +174,7 @@ fn the_longest_time_and_the_worst_amplification_are_known() {
     check_bounds(new().rate_limiter(&patient).timeout(seconds(3)), Some(seconds(7)), 1);
     check_bounds(new().timeout(seconds(3)).rate_limiter(&patient), Some(seconds(3)), 1);
     check_bounds(new().rate_limiter(&limiter.build()).timeout(seconds(3)), None, 1);
-    let bulkhead = Bulkhead::places(1);
+    let bulkhead = Bulkhead::concurrency(1);
     let without_a_line = bulkhead.clone().build();
     check_bounds(new().bulkhead(&without_a_line).timeout(seconds(3)), Some(seconds(3)), 1);
     let waiting = bulkhead.clone().queue_max(1).wait_max(seconds(2)).build();

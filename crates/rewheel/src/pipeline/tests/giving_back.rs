@@ -19,7 +19,7 @@ impl Taken {
         // From here on the breaker is half open: the next call is its probe.
         clock.advance(seconds(1));
         Taken {
-            bulkhead: Bulkhead::places(1).queue_max(5).clock(&clock).build(),
+            bulkhead: Bulkhead::concurrency(1).queue_max(5).clock(&clock).build(),
             limiter: RateLimiter::per_second(1).clock(&clock).build(),
             breaker,
             clock,
@@ -67,17 +67,17 @@ fn after_success_failure_and_timeout() {
 #[test]
 fn after_a_refusal_further_in() {
     let taken = Taken::new();
-    let full = Bulkhead::places(1).build();
+    let full = Bulkhead::concurrency(1).build();
     let _place = full.try_acquire().unwrap();
     let (error, calls) = fail(&taken.pipeline().bulkhead(&full), &taken.clock);
-    assert_eq!((error.why(), calls), (Why::BulkheadFull, 0));
+    assert_eq!((error.reason(), calls), (GiveUpReason::BulkheadFull, 0));
     taken.assert_given_back();
 
     let taken = Taken::new();
     let open = CircuitBreaker::consecutive(1).build();
     open.isolate();
     let (error, _) = fail(&taken.pipeline().circuit_breaker(&open), &taken.clock);
-    assert_eq!((error.why(), error.retry_in()), (Why::CircuitOpen, None));
+    assert_eq!((error.reason(), error.retry_in()), (GiveUpReason::CircuitOpen, None));
     taken.assert_given_back();
 }
 

@@ -18,16 +18,16 @@ fn the_breaker_of_one_key_does_not_refuse_calls_of_another() {
     let call = |key| {
         let call = pipeline.run(|_| std::future::ready(Err::<u32, _>(Failure::Busy)));
         let error = finish(clock.drive(call.key(key))).unwrap_err();
-        (error.why(), error.attempts())
+        (error.reason(), error.attempts())
     };
-    assert_eq!(call("a"), (Why::CircuitOpen, 2), "each attempt counts");
-    assert_eq!(call("b"), (Why::CircuitOpen, 2));
+    assert_eq!(call("a"), (GiveUpReason::CircuitOpen, 2), "each attempt counts");
+    assert_eq!(call("b"), (GiveUpReason::CircuitOpen, 2));
     let states = ["a", "b", "c"].map(|key| breakers.get(key).state());
     assert_eq!(states, [BreakerState::Open, BreakerState::Open, BreakerState::Closed]);
 
     let key = "c".to_owned();
     let blocking = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Busy)).key(&key).call();
-    assert_eq!(blocking.unwrap_err().why(), Why::CircuitOpen);
+    assert_eq!(blocking.unwrap_err().reason(), GiveUpReason::CircuitOpen);
     assert_eq!(breakers.get("c").state(), BreakerState::Open);
     assert_eq!(pipeline.run_blocking(|_| Ok::<_, Failure>(1)).key("d").call(), Ok(1));
 }
@@ -66,7 +66,7 @@ fn a_key_at_its_limit_is_refused_and_inside_of_a_retry_comes_back_in_time() {
     let retried = Pipeline::keyed().retry(FIVE).rate_limiter_keyed(&limiters).clock(&clock);
     assert_eq!(bare.run_blocking(|_| Ok::<_, Failure>(1)).key(&7).call(), Ok(1));
     let error = bare.run_blocking(|_| Ok::<_, Failure>(1)).key(&7).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::RateLimited, 0));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::RateLimited, 0));
     assert_eq!(error.retry_in(), Some(seconds(3)));
     assert_eq!(bare.run_blocking(|_| Ok::<_, Failure>(1)).key(&8).call(), Ok(1), "another key");
 
@@ -91,7 +91,7 @@ fn a_keyed_pipeline_fits_a_struct_and_shares_its_state() {
     }
     let call = client.fetch.run(|_| async { Ok::<_, Failure>(1) }).key("a");
     let error = finish(assert_send(call.into_future())).unwrap_err();
-    assert_eq!(error.why(), Why::CircuitOpen);
+    assert_eq!(error.reason(), GiveUpReason::CircuitOpen);
 }
 
 #[test]

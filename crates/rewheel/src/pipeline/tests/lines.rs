@@ -56,7 +56,7 @@ fn a_timeout_around_it_ends_the_wait_for_a_limiter() {
     let pipeline = Pipeline::new().timeout(seconds(2)).rate_limiter(&limiter).clock(&clock);
     let (result, calls) = run(&pipeline.statistics(&statistics), &clock, Duration::ZERO, Ok(1));
     let error = result.unwrap_err();
-    assert_eq!((error.why(), error.attempts(), calls), (Why::Timeout, 0, 0));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::Timeout, 0, 0));
     assert_eq!(error.elapsed(), seconds(2));
     let summary = statistics.summary();
     assert_eq!((summary.calls, summary.attempts), (1, 0), "nothing was attempted");
@@ -67,12 +67,12 @@ fn a_timeout_around_it_ends_the_wait_for_a_limiter() {
 #[test]
 fn the_attempt_timeout_of_a_retry_ends_the_wait_for_a_bulkhead() {
     let clock = ManualClock::new();
-    let bulkhead = Bulkhead::places(1).queue_max(9).clock(&clock).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(9).clock(&clock).build();
     let _place = bulkhead.try_acquire().unwrap();
     let policy = FIVE.attempts_max(2).attempt_timeout(seconds(3));
     let pipeline = Pipeline::new().retry(policy).bulkhead(&bulkhead).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, Duration::ZERO, Ok(1));
-    assert_eq!((result.unwrap_err().why(), calls), (Why::AttemptsExhausted, 0));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::AttemptsExhausted, 0));
     assert_eq!((clock.elapsed(), bulkhead.waiting()), (seconds(3 + 1 + 3), 0));
 }
 
@@ -83,25 +83,25 @@ fn the_limits_of_a_limiter_and_of_a_bulkhead_hold() {
     limiter.check().unwrap();
     let pipeline = Pipeline::new().rate_limiter(&limiter).clock(&clock);
     let (error, _) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), error.retry_in()), (Why::RateLimited, Some(seconds(60))));
+    assert_eq!((error.reason(), error.retry_in()), (GiveUpReason::RateLimited, Some(seconds(60))));
     assert_eq!(error.elapsed(), Duration::ZERO, "it would have been in vain");
 
-    let bulkhead = Bulkhead::places(1).queue_max(1).wait_max(seconds(5)).clock(&clock).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).wait_max(seconds(5)).clock(&clock).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipeline = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
     let mut first = Box::pin(pipeline.run(|_| async { Ok::<_, Failure>(1) }).into_future());
     assert!(poll(first.as_mut()).is_pending());
     let (error, _) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), error.elapsed()), (Why::BulkheadFull, Duration::ZERO));
+    assert_eq!((error.reason(), error.elapsed()), (GiveUpReason::BulkheadFull, Duration::ZERO));
     clock.advance(seconds(5));
     let Poll::Ready(Err(error)) = poll(first.as_mut()) else { panic!("it still waits") };
-    assert_eq!((error.why(), error.elapsed()), (Why::BulkheadFull, seconds(5)));
+    assert_eq!((error.reason(), error.elapsed()), (GiveUpReason::BulkheadFull, seconds(5)));
 }
 
 #[test]
 fn places_go_to_those_who_wait_in_their_order() {
     let clock = ManualClock::new();
-    let bulkhead = Bulkhead::places(2).queue_max(9).clock(&clock).build();
+    let bulkhead = Bulkhead::concurrency(2).queue_max(9).clock(&clock).build();
     let pipeline = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
     let (order, running) = (RefCell::new(Vec::new()), Cell::new(0));
     let call = |number: u32| {
@@ -154,7 +154,8 @@ fn a_limiter_may_go_by_another_clock_than_the_pipeline() {
 fn a_bulkhead_may_go_by_another_clock_than_the_pipeline() {
     let (own, others) = (ManualClock::new(), ManualClock::new());
     own.advance(100 * HOUR);
-    let bulkhead = Bulkhead::places(1).queue_max(1).wait_max(seconds(3)).clock(&others).build();
+    let bulkhead =
+        Bulkhead::concurrency(1).queue_max(1).wait_max(seconds(3)).clock(&others).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipeline = Pipeline::new().bulkhead(&bulkhead).clock(&own);
     let mut call = pin!(pipeline.run(|_| async { Ok::<_, Failure>(1) }).into_future());

@@ -95,7 +95,8 @@ impl Dice<'_> {
 
     fn bulkhead(&self, stack: &mut Stack, clock: &ManualClock) -> Bulkhead {
         let places = usize::try_from(self.small(2)).unwrap();
-        let builder = Bulkhead::places(places).queue_max(usize::try_from(self.below(3)).unwrap());
+        let builder =
+            Bulkhead::concurrency(places).queue_max(usize::try_from(self.below(3)).unwrap());
         let builder = if self.one_in(2) { builder.wait_max(self.time()) } else { builder };
         let bulkhead = builder.clock(clock).build();
         stack.bulkheads.push((bulkhead.clone(), places));
@@ -163,7 +164,7 @@ fn start<'a>(
     Running { call, began: clock.elapsed(), calls, polls_left }
 }
 
-fn run_case(seed: u64, ends: &mut HashSet<Option<Why>>) {
+fn run_case(seed: u64, ends: &mut HashSet<Option<GiveUpReason>>) {
     let (clock, random, live) = (ManualClock::new(), Random::seeded(seed), Cell::new(0));
     let dice = Dice(&random);
     clock.advance(dice.time());
@@ -197,7 +198,7 @@ fn run_case(seed: u64, ends: &mut HashSet<Option<Why>>) {
                 check(run);
                 let (why, attempts) = match result {
                     Ok(_) => (None, run.calls.get()),
-                    Err(error) => (Some(error.why()), u64::from(error.attempts())),
+                    Err(error) => (Some(error.reason()), u64::from(error.attempts())),
                 };
                 assert_eq!(attempts, run.calls.get(), "seed {seed}");
                 ends.insert(why);
@@ -240,13 +241,13 @@ fn nothing_is_left_behind_by_any_stack() {
     // all of them.
     for why in [
         None,
-        Some(Why::Stopped),
-        Some(Why::AttemptsExhausted),
-        Some(Why::Deadline),
-        Some(Why::Timeout),
-        Some(Why::CircuitOpen),
-        Some(Why::RateLimited),
-        Some(Why::BulkheadFull),
+        Some(GiveUpReason::Stopped),
+        Some(GiveUpReason::AttemptsExhausted),
+        Some(GiveUpReason::Deadline),
+        Some(GiveUpReason::Timeout),
+        Some(GiveUpReason::CircuitOpen),
+        Some(GiveUpReason::RateLimited),
+        Some(GiveUpReason::BulkheadFull),
     ] {
         assert!(ends.contains(&why), "no case ended with {why:?}");
     }

@@ -84,7 +84,7 @@ fn events_come_in_the_order_in_which_things_happen() {
 #[test]
 fn nobody_hears_of_attempts_that_were_not_made() {
     let (clock, recorder) = (ManualClock::new(), Arc::new(Recorder::default()));
-    let bulkhead = Bulkhead::places(1).queue_max(1).clock(&clock).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).clock(&clock).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipeline = Pipeline::new()
         .named("fetch")

@@ -9,7 +9,7 @@ fn a_breaker_inside_of_a_retry_ends_the_series() {
     let breaker = CircuitBreaker::consecutive(2).open_for(HOUR).clock(&clock).build();
     let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), error.attempts(), calls), (Why::CircuitOpen, 2, 2));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::CircuitOpen, 2, 2));
     assert_eq!((error.last(), breaker.state()), (Some(&Failure::Busy), BreakerState::Open));
     assert_eq!(error.retry_in(), Some(HOUR - seconds(1)));
 }
@@ -20,7 +20,7 @@ fn a_breaker_outside_of_a_retry_counts_a_series_as_one() {
     let breaker = CircuitBreaker::consecutive(2).clock(&clock).build();
     let pipeline = Pipeline::new().circuit_breaker(&breaker).retry(FIVE).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), calls), (Why::AttemptsExhausted, 5));
+    assert_eq!((error.reason(), calls), (GiveUpReason::AttemptsExhausted, 5));
     assert_eq!((breaker.snapshot().failures, breaker.state()), (1, BreakerState::Closed));
 }
 
@@ -31,7 +31,7 @@ fn a_breaker_sees_an_attempt_that_had_its_time_wherever_that_was_limited() {
         let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
         let pipeline = build(Pipeline::new().clock(&clock), &breaker);
         let (result, _) = run(&pipeline, &clock, HOUR, Ok(1));
-        assert_eq!(result.unwrap_err().why(), Why::Timeout);
+        assert_eq!(result.unwrap_err().reason(), GiveUpReason::Timeout);
         breaker.snapshot().failures
     };
     let limit = seconds(2);
@@ -55,7 +55,7 @@ fn a_breaker_sees_attempts_that_the_retry_itself_has_cut() {
     let retry = FIVE.attempt_timeout(seconds(1));
     let pipeline = Pipeline::new().retry(retry).circuit_breaker(&breaker).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
-    assert_eq!((result.unwrap_err().why(), calls), (Why::CircuitOpen, 3));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::CircuitOpen, 3));
 }
 
 #[test]
@@ -63,22 +63,22 @@ fn what_was_refused_here_says_nothing_about_the_dependency() {
     let clock = ManualClock::new();
     let breaker = CircuitBreaker::consecutive(1).clock(&clock).build();
     let limiter = RateLimiter::per_second(1).wait_max(Duration::ZERO).clock(&clock).build();
-    let full = Bulkhead::places(1).queue_max(1).clock(&clock).build();
+    let full = Bulkhead::concurrency(1).queue_max(1).clock(&clock).build();
     let _place = full.try_acquire().unwrap();
     let limited = Pipeline::new().circuit_breaker(&breaker).rate_limiter(&limiter).clock(&clock);
     let crowded = Pipeline::new().circuit_breaker(&breaker).attempt_timeout(seconds(1));
     let crowded = crowded.bulkhead(&full).clock(&clock);
     limiter.check().unwrap();
     let whys = [limited, crowded]
-        .map(|pipeline| run(&pipeline, &clock, Duration::ZERO, Ok(1)).0.unwrap_err().why());
-    assert_eq!(whys, [Why::RateLimited, Why::Timeout]);
+        .map(|pipeline| run(&pipeline, &clock, Duration::ZERO, Ok(1)).0.unwrap_err().reason());
+    assert_eq!(whys, [GiveUpReason::RateLimited, GiveUpReason::Timeout]);
     assert_eq!((breaker.state(), breaker.snapshot().failures), (BreakerState::Closed, 0));
 }
 
 #[test]
 fn an_error_says_what_the_last_attempt_died_of() {
     let clock = ManualClock::new();
-    let full = Bulkhead::places(1).clock(&clock).build();
+    let full = Bulkhead::concurrency(1).clock(&clock).build();
     let _place = full.try_acquire().unwrap();
     let retry = Retry::fixed(seconds(1)).attempts_max(2);
     let crowded = Pipeline::new().retry(retry).bulkhead(&full).clock(&clock);
@@ -101,13 +101,13 @@ fn a_timeout_outside_of_a_retry_ends_all_of_it() {
     let outside = Pipeline::new().timeout(seconds(5)).retry(FIVE).clock(&clock);
     let (result, calls) = run(&outside, &clock, slow, Err(Failure::Busy));
     let error = result.unwrap_err();
-    assert_eq!((error.why(), error.attempts(), calls), (Why::Timeout, 2, 2));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::Timeout, 2, 2));
     assert_eq!((error.elapsed(), error.last()), (seconds(5), Some(&Failure::Busy)));
 
     let inside = Pipeline::new().retry(FIVE).timeout(seconds(2)).clock(&clock);
     let (result, calls) = run(&inside, &clock, slow, Ok(1));
     let error = result.unwrap_err();
-    assert_eq!((error.why(), calls), (Why::AttemptsExhausted, 5));
+    assert_eq!((error.reason(), calls), (GiveUpReason::AttemptsExhausted, 5));
     assert_eq!((error.elapsed(), error.last()), (seconds(5 * 2 + 4), None));
 }
 
@@ -117,14 +117,14 @@ fn a_wait_that_does_not_fit_the_timeout_is_not_begun() {
     let patient = Retry::fixed(seconds(5)).attempts_max(5);
     let pipeline = Pipeline::new().timeout(seconds(5)).retry(patient).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), calls), (Why::Deadline, 1));
+    assert_eq!((error.reason(), calls), (GiveUpReason::Deadline, 1));
     assert_eq!(error.elapsed(), Duration::ZERO);
 }
 
 #[test]
 fn a_bulkhead_outside_of_a_retry_keeps_its_place_between_attempts() {
     let free_between_attempts = |outside: bool| {
-        let (clock, bulkhead) = (ManualClock::new(), Bulkhead::places(1).build());
+        let (clock, bulkhead) = (ManualClock::new(), Bulkhead::concurrency(1).build());
         let pipeline = Pipeline::new().clock(&clock);
         let pipeline = if outside {
             pipeline.bulkhead(&bulkhead).retry(FIVE)
@@ -164,7 +164,7 @@ fn an_open_breaker_is_neither_retried_nor_charged() {
     let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
     let pipeline = pipeline.retry_budget(&budget);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), error.attempts(), calls), (Why::CircuitOpen, 0, 0));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::CircuitOpen, 0, 0));
     assert_eq!((error.retry_in(), error.elapsed()), (Some(seconds(9)), Duration::ZERO));
     assert_eq!((budget.balance(), clock.elapsed()), (10, Duration::ZERO));
 }
@@ -189,7 +189,7 @@ fn a_rejection_shows_a_breaker_that_the_dependency_is_alive() {
     let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
     breaker.acquire().unwrap().failure();
     let (result, calls) = run(&pipeline, &clock, Duration::ZERO, Err(Failure::Gone));
-    assert_eq!((result.unwrap_err().why(), calls), (Why::Stopped, 1));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::Stopped, 1));
     assert_eq!(breaker.snapshot().failures, 0);
 }
 
@@ -198,7 +198,7 @@ fn a_retry_that_is_exhausted_is_not_begun_again_by_one_around_it() {
     let clock = ManualClock::new();
     let pipeline = Pipeline::new().retry(FIVE).retry(FIVE.attempts_max(2)).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
-    assert_eq!((error.why(), calls), (Why::AttemptsExhausted, 2));
+    assert_eq!((error.reason(), calls), (GiveUpReason::AttemptsExhausted, 2));
     assert!(u64::from(calls) <= pipeline.explain().amplification_max);
 }
 
@@ -211,6 +211,6 @@ fn retries_multiply_when_a_timeout_between_them_cuts_the_inner_one() {
         .retry(FIVE.attempts_max(2).attempt_timeout(seconds(3)))
         .clock(&clock);
     let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
-    assert_eq!((result.unwrap_err().why(), calls), (Why::AttemptsExhausted, 6));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::AttemptsExhausted, 6));
     assert_eq!(pipeline.explain().amplification_max, 6);
 }

@@ -1,7 +1,7 @@
 //! Checks that calls which are given up are handed over, with what was tried before.
 
 use super::*;
-use crate::{CancelToken, Durably, FailedCall, Retryable as _, Spill};
+use crate::{CancelToken, FailedCall, Retryable as _, Spill, SpillOutcome};
 use std::sync::Mutex;
 
 /// Takes every job over, or none.
@@ -28,7 +28,7 @@ impl Spill<&'static str> for Later {
 }
 
 impl Later {
-    fn taken(&self) -> Vec<(&'static str, u32, Why, Category, Duration)> {
+    fn taken(&self) -> Vec<(&'static str, u32, GiveUpReason, Category, Duration)> {
         let taken = std::mem::take(&mut *self.taken.lock().unwrap());
         let told = |(job, f): (_, FailedCall)| (job, f.attempts, f.why, f.category, f.elapsed);
         taken.into_iter().map(told).collect()
@@ -43,19 +43,19 @@ fn busy(_: Attempt) -> std::future::Ready<Result<u32, Failure>> {
 fn a_pipeline_hands_over_what_it_gives_up_with_the_attempts_already_made() {
     let (clock, later) = (ManualClock::new(), Later::default());
     let pipeline = Pipeline::new().retry(FIVE.attempts_max(3)).clock(&clock);
-    let taken = ("job", 3, Why::AttemptsExhausted, Category::Transient, seconds(2));
+    let taken = ("job", 3, GiveUpReason::AttemptsExhausted, Category::Transient, seconds(2));
 
-    let spilled = finish(clock.drive(Box::pin(pipeline.run(busy).or_durably(&later, "job"))));
-    assert!(matches!(spilled, Ok(Durably::Spilled(1))));
+    let spilled = finish(clock.drive(Box::pin(pipeline.run(busy).or_spill_to(&later, "job"))));
+    assert!(matches!(spilled, Ok(SpillOutcome::Spilled(1))));
     assert_eq!(later.taken(), [taken]);
 
     let call = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Busy));
-    assert!(matches!(call.call_or_durably(&later, "job"), Ok(Durably::Spilled(1))));
+    assert!(matches!(call.call_or_durably(&later, "job"), Ok(SpillOutcome::Spilled(1))));
     assert_eq!(later.taken(), [taken]);
 
     let call = pipeline.run(|_| std::future::ready(Ok::<_, Failure>(7)));
-    let done = finish(clock.drive(Box::pin(call.or_durably(&later, "job"))));
-    assert!(matches!(done, Ok(Durably::Done(7))));
+    let done = finish(clock.drive(Box::pin(call.or_spill_to(&later, "job"))));
+    assert!(matches!(done, Ok(SpillOutcome::Done(7))));
     assert_eq!(later.taken(), []);
 }
 
@@ -63,8 +63,8 @@ fn a_pipeline_hands_over_what_it_gives_up_with_the_attempts_already_made() {
 fn a_blocking_retry_hands_over_what_it_gives_up() {
     let (clock, later) = (ManualClock::new(), Later::default());
     let call = || (|| Err::<u32, _>(Failure::Busy)).retry(FIVE).clock(&clock);
-    assert!(matches!(call().call_or_durably(&later, "job"), Ok(Durably::Spilled(1))));
-    let tried = ("job", 5, Why::AttemptsExhausted, Category::Transient, seconds(4));
+    assert!(matches!(call().call_or_durably(&later, "job"), Ok(SpillOutcome::Spilled(1))));
+    let tried = ("job", 5, GiveUpReason::AttemptsExhausted, Category::Transient, seconds(4));
     assert_eq!(later.taken(), [tried]);
 
     let down = Later { is_down: true, ..Later::default() };
@@ -78,13 +78,13 @@ fn a_refused_call_is_handed_over_without_attempts_and_a_cancelled_one_is_not() {
     let breaker = CircuitBreaker::consecutive(1).clock(&clock).build();
     breaker.isolate();
     let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
-    let spilled = finish(pipeline.run(busy).or_durably(&later, "job"));
-    assert!(matches!(spilled, Ok(Durably::Spilled(1))));
-    let refused = ("job", 0, Why::CircuitOpen, Category::CircuitOpen, Duration::ZERO);
+    let spilled = finish(pipeline.run(busy).or_spill_to(&later, "job"));
+    assert!(matches!(spilled, Ok(SpillOutcome::Spilled(1))));
+    let refused = ("job", 0, GiveUpReason::CircuitOpen, Category::CircuitOpen, Duration::ZERO);
     assert_eq!(later.taken(), [refused]);
 
     token.cancel();
-    let error = finish(pipeline.run(busy).cancel(&token).or_durably(&later, "job")).unwrap_err();
-    assert_eq!((error.call.why(), error.spill), (Why::Cancelled, None));
+    let error = finish(pipeline.run(busy).cancel(&token).or_spill_to(&later, "job")).unwrap_err();
+    assert_eq!((error.call.reason(), error.spill), (GiveUpReason::Cancelled, None));
     assert_eq!(later.taken(), []);
 }

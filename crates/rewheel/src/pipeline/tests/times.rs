@@ -8,14 +8,17 @@ fn the_deadline_of_a_retry_ends_what_is_inside() {
     let pipeline = Pipeline::new().retry(FIVE.deadline(seconds(5))).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, seconds(3), Err(Failure::Busy));
     let error = result.unwrap_err();
-    assert_eq!((error.why(), error.attempts(), calls), (Why::Deadline, 2, 2));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::Deadline, 2, 2));
     assert_eq!((error.elapsed(), error.last()), (seconds(5), Some(&Failure::Busy)));
 
     let (error, calls) = fail(
         &Pipeline::new().retry(Retry::fixed(seconds(5)).deadline(seconds(5))).clock(&clock),
         &clock,
     );
-    assert_eq!((error.why(), calls, error.elapsed()), (Why::Deadline, 1, Duration::ZERO));
+    assert_eq!(
+        (error.reason(), calls, error.elapsed()),
+        (GiveUpReason::Deadline, 1, Duration::ZERO)
+    );
 }
 
 #[test]
@@ -24,7 +27,7 @@ fn a_deadline_is_not_retried_by_a_retry_around_it() {
     let inner = FIVE.deadline(seconds(3));
     let pipeline = Pipeline::new().retry(FIVE).retry(inner).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
-    assert_eq!((result.unwrap_err().why(), calls), (Why::Deadline, 1));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::Deadline, 1));
 }
 
 #[test]
@@ -34,7 +37,7 @@ fn the_attempt_timeout_of_a_retry_ends_each_attempt() {
     let pipeline = Pipeline::new().retry(policy).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
     let error = result.unwrap_err();
-    assert_eq!((error.why(), error.attempts(), calls), (Why::AttemptsExhausted, 3, 3));
+    assert_eq!((error.reason(), error.attempts(), calls), (GiveUpReason::AttemptsExhausted, 3, 3));
     assert_eq!((error.elapsed(), error.last()), (seconds(3 * 2 + 2), None));
 
     // An attempt that ends in time leaves no limit that would cut the wait or the next attempt.
@@ -58,7 +61,11 @@ fn an_operation_that_is_ready_is_not_cut_however_late() {
         std::future::pending::<Result<u32, Failure>>().await
     })));
     let error = late.unwrap_err();
-    assert_eq!((error.why(), error.elapsed()), (Why::Timeout, HOUR), "it is cut at once");
+    assert_eq!(
+        (error.reason(), error.elapsed()),
+        (GiveUpReason::Timeout, HOUR),
+        "it is cut at once"
+    );
 }
 
 #[test]

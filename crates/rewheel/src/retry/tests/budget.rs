@@ -16,14 +16,14 @@ fn fail(budget: &RetryBudget, attempts_max: u32) -> Error<Failure> {
 #[test]
 fn an_empty_budget_ends_the_retries_but_not_the_first_attempts() {
     let budget = budget_of(3);
-    assert_eq!(fail(&budget, 3).why(), Why::AttemptsExhausted);
+    assert_eq!(fail(&budget, 3).reason(), GiveUpReason::AttemptsExhausted);
     assert_eq!(budget.balance(), 1);
     let error = fail(&budget, 3);
-    assert_eq!((error.why(), error.attempts()), (Why::BudgetExhausted, 2));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::BudgetExhausted, 2));
     assert_eq!((error.elapsed(), error.last()), (seconds(1), Some(&Failure::Busy)));
     for _ in 0..100 {
         let error = fail(&budget, 3);
-        assert_eq!((error.why(), error.attempts()), (Why::BudgetExhausted, 1));
+        assert_eq!((error.reason(), error.attempts()), (GiveUpReason::BudgetExhausted, 1));
     }
     let call = (|| async { Ok::<_, Failure>(1) }).retry(EVERY_SECOND).retry_budget(&budget);
     assert_eq!(finish(call.into_future()), Ok(1));
@@ -55,9 +55,9 @@ fn an_open_breaker_is_neither_retried_nor_charged() {
     let call = (|| breaker.call_blocking(|| Ok::<_, Failure>(()))).retry(EVERY_SECOND);
     let error = call.retry_budget(&budget).call().unwrap_err();
     assert_eq!((error.attempts(), budget.balance()), (1, 5));
-    assert_eq!(error.into_last().unwrap().why(), Why::CircuitOpen);
+    assert_eq!(error.into_last().unwrap().reason(), GiveUpReason::CircuitOpen);
 
-    let open = Refused::new(Why::CircuitOpen, Some(seconds(1)));
+    let open = Refused::new(GiveUpReason::CircuitOpen, Some(seconds(1)));
     let call = (|| Err::<(), _>(open)).retry(EVERY_SECOND).retry_budget(&budget);
     assert_eq!((call.call().unwrap_err().attempts(), budget.balance()), (1, 5));
 }

@@ -14,7 +14,7 @@ fn a_token_that_is_cancelled_already_prevents_the_first_attempt() {
         let call = (|attempt| script.blocking(attempt)).retry(EVERY_SECOND).cancel(&token);
         let blocking = call.starting_at(first_attempt).call().unwrap_err();
         for error in [patient, blocking] {
-            assert_eq!((error.why(), error.last()), (Why::Cancelled, None));
+            assert_eq!((error.reason(), error.last()), (GiveUpReason::Cancelled, None));
             assert_eq!(error.attempts(), first_attempt - 1, "those of the earlier process");
         }
     }
@@ -31,7 +31,7 @@ fn a_running_attempt_ends_when_the_token_is_cancelled() {
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     let Poll::Ready(Err(error)) = poll(call.as_mut()) else { panic!("it goes on") };
-    assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 1));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 1));
     assert_eq!(error.elapsed(), seconds(2));
 }
 
@@ -43,7 +43,7 @@ fn a_wait_ends_when_the_token_is_cancelled() {
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     let Poll::Ready(Err(error)) = poll(call.as_mut()) else { panic!("it goes on") };
-    assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 1));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 1));
     assert_eq!(error.into_last(), Some(Failure::Busy));
     drop(call);
     assert!(!script.clock.advance_to_next(), "the wait was not forgotten");
@@ -81,7 +81,7 @@ fn a_blocking_wait_is_cancelled_from_a_hook() {
             call = call.clock(&clock);
         }
         let error = call.on_retry(|_| token.cancel()).call().unwrap_err();
-        assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 1));
+        assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 1));
         assert_eq!(error.last(), Some(&Failure::Busy));
         assert_eq!(clock.elapsed(), Duration::ZERO, "the wait was not even begun");
     }
@@ -104,7 +104,7 @@ fn a_blocking_wait_is_cancelled_from_another_thread() {
         .on_retry(|_| waiting.send(()).unwrap())
         .call()
         .unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::Cancelled, 1));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Cancelled, 1));
     canceller.join().unwrap();
 }
 
@@ -123,7 +123,7 @@ fn a_manual_wait_during_which_the_token_is_cancelled_is_not_followed_by_an_attem
     assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     let call = (|attempt| script.blocking(attempt)).retry(EVERY_SECOND).clock(&script.clock);
     let error = call.cancel(&token).call().unwrap_err();
-    assert_eq!((error.why(), script.calls()), (Why::Cancelled, 1));
+    assert_eq!((error.reason(), script.calls()), (GiveUpReason::Cancelled, 1));
 }
 
 #[test]

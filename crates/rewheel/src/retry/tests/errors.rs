@@ -4,7 +4,7 @@ use super::*;
 use crate::Refused;
 use std::error::Error as _;
 
-fn error(why: Why, attempts: u32, last: Option<Failure>) -> Error<Failure> {
+fn error(why: GiveUpReason, attempts: u32, last: Option<Failure>) -> Error<Failure> {
     Error::new(Refused::new(why, None), attempts, Duration::new(1, 234_567_890), last)
 }
 
@@ -17,33 +17,36 @@ fn check_line(error: &Error<Failure>, expected: &str) {
 fn prints_as_one_line() {
     let busy = Some(Failure::Busy);
     check_line(
-        &error(Why::AttemptsExhausted, 3, busy),
+        &error(GiveUpReason::AttemptsExhausted, 3, busy),
         "gave up after 3 attempts in 1s234ms: no attempts are left: busy",
     );
-    check_line(&error(Why::Stopped, 1, busy), "failed: busy");
+    check_line(&error(GiveUpReason::Stopped, 1, busy), "failed: busy");
     check_line(
-        &error(Why::Deadline, 2, None),
+        &error(GiveUpReason::Deadline, 2, None),
         "gave up after 2 attempts in 1s234ms: no time is left",
     );
     check_line(
-        &error(Why::Stopped, 2, busy),
+        &error(GiveUpReason::Stopped, 2, busy),
         "gave up after 2 attempts in 1s234ms: another attempt cannot help: busy",
     );
-    check_line(&error(Why::CircuitOpen, 0, None), "not attempted: the circuit breaker is open");
-    check_line(&error(Why::Cancelled, 0, None), "not attempted: it was cancelled");
+    check_line(
+        &error(GiveUpReason::CircuitOpen, 0, None),
+        "not attempted: the circuit breaker is open",
+    );
+    check_line(&error(GiveUpReason::Cancelled, 0, None), "not attempted: it was cancelled");
 }
 
 #[test]
 fn its_source_is_the_last_error() {
-    let exhausted = error(Why::AttemptsExhausted, 3, Some(Failure::Busy));
+    let exhausted = error(GiveUpReason::AttemptsExhausted, 3, Some(Failure::Busy));
     let source = exhausted.source().unwrap();
     assert_eq!(source.downcast_ref::<Failure>(), Some(&Failure::Busy));
-    assert!(error(Why::Timeout, 1, None).source().is_none());
+    assert!(error(GiveUpReason::Timeout, 1, None).source().is_none());
     assert_eq!(exhausted.into_last(), Some(Failure::Busy));
 }
 
 #[track_caller]
-fn check_class(why: Why, last: Option<Failure>, expected: Class) {
+fn check_class(why: GiveUpReason, last: Option<Failure>, expected: Class) {
     assert_eq!(error(why, 1, last).classify(), expected, "{why:?}, {last:?}");
 }
 
@@ -51,29 +54,29 @@ fn check_class(why: Why, last: Option<Failure>, expected: Class) {
 fn what_was_given_up_stays_given_up() {
     let busy = Some(Failure::Busy);
     let stop = Class::stop(Category::Transient);
-    check_class(Why::AttemptsExhausted, busy, stop.clone());
-    check_class(Why::Deadline, busy, stop.clone());
-    check_class(Why::BudgetExhausted, busy, stop);
+    check_class(GiveUpReason::AttemptsExhausted, busy, stop.clone());
+    check_class(GiveUpReason::Deadline, busy, stop.clone());
+    check_class(GiveUpReason::BudgetExhausted, busy, stop);
     // Here the dependency did not end the call.
-    check_class(Why::CircuitOpen, busy, Class::stop(Category::CircuitOpen));
-    check_class(Why::Cancelled, busy, Class::stop(Category::Cancelled));
-    check_class(Why::Deadline, None, Class::stop(Category::Deadline));
-    check_class(Why::Cancelled, None, Class::stop(Category::Cancelled));
-    check_class(Why::CircuitOpen, None, Class::stop(Category::CircuitOpen));
-    check_class(Why::AboveBurst, None, Class::stop(Category::Rejected));
-    check_class(Why::AttemptsExhausted, None, Class::stop(Category::Unknown));
+    check_class(GiveUpReason::CircuitOpen, busy, Class::stop(Category::CircuitOpen));
+    check_class(GiveUpReason::Cancelled, busy, Class::stop(Category::Cancelled));
+    check_class(GiveUpReason::Deadline, None, Class::stop(Category::Deadline));
+    check_class(GiveUpReason::Cancelled, None, Class::stop(Category::Cancelled));
+    check_class(GiveUpReason::CircuitOpen, None, Class::stop(Category::CircuitOpen));
+    check_class(GiveUpReason::AboveBurst, None, Class::stop(Category::Rejected));
+    check_class(GiveUpReason::AttemptsExhausted, None, Class::stop(Category::Unknown));
 }
 
 #[test]
 fn what_was_not_repeated_yet_speaks_for_itself() {
-    check_class(Why::Stopped, Some(Failure::Busy), Class::retry(Category::Transient));
-    check_class(Why::Stopped, Some(Failure::Gone), Class::stop(Category::Rejected));
-    check_class(Why::Nested, Some(Failure::Busy), Class::retry(Category::Transient));
-    check_class(Why::Nested, None, Class::retry(Category::Unknown));
-    check_class(Why::Timeout, None, Class::retry(Category::Timeout));
-    check_class(Why::RateLimited, None, Class::retry(Category::Throttled));
-    check_class(Why::BulkheadFull, None, Class::retry(Category::BulkheadFull));
-    let wait = Refused::new(Why::RateLimited, Some(seconds(3)));
+    check_class(GiveUpReason::Stopped, Some(Failure::Busy), Class::retry(Category::Transient));
+    check_class(GiveUpReason::Stopped, Some(Failure::Gone), Class::stop(Category::Rejected));
+    check_class(GiveUpReason::Nested, Some(Failure::Busy), Class::retry(Category::Transient));
+    check_class(GiveUpReason::Nested, None, Class::retry(Category::Unknown));
+    check_class(GiveUpReason::Timeout, None, Class::retry(Category::Timeout));
+    check_class(GiveUpReason::RateLimited, None, Class::retry(Category::Throttled));
+    check_class(GiveUpReason::BulkheadFull, None, Class::retry(Category::BulkheadFull));
+    let wait = Refused::new(GiveUpReason::RateLimited, Some(seconds(3)));
     assert_eq!(wait.classify(), Class::retry_after(Category::Throttled, seconds(3)));
 }
 
@@ -88,26 +91,26 @@ fn an_exhausted_retry_is_not_multiplied_by_one_around_it() {
         std::thread::spawn(work).join().unwrap()
     };
     let error = inner.retry(EVERY_SECOND).clock(ManualClock::new()).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::Stopped, 1));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Stopped, 1));
     assert_eq!(error.last().unwrap().attempts(), 3);
 }
 
 #[test]
 fn every_reason_has_a_name_of_its_own() {
     let all = [
-        Why::Stopped,
-        Why::AttemptsExhausted,
-        Why::Deadline,
-        Why::Timeout,
-        Why::BudgetExhausted,
-        Why::CircuitOpen,
-        Why::RateLimited,
-        Why::AboveBurst,
-        Why::BulkheadFull,
-        Why::Cancelled,
-        Why::Nested,
+        GiveUpReason::Stopped,
+        GiveUpReason::AttemptsExhausted,
+        GiveUpReason::Deadline,
+        GiveUpReason::Timeout,
+        GiveUpReason::BudgetExhausted,
+        GiveUpReason::CircuitOpen,
+        GiveUpReason::RateLimited,
+        GiveUpReason::AboveBurst,
+        GiveUpReason::BulkheadFull,
+        GiveUpReason::Cancelled,
+        GiveUpReason::Nested,
     ];
     let names: std::collections::HashSet<_> = all.iter().map(|why| why.as_str()).collect();
-    let texts: std::collections::HashSet<_> = all.iter().map(Why::to_string).collect();
+    let texts: std::collections::HashSet<_> = all.iter().map(GiveUpReason::to_string).collect();
     assert_eq!((names.len(), texts.len()), (all.len(), all.len()));
 }

@@ -33,9 +33,9 @@ macro_rules! attempts {
 #[test]
 fn a_closure_picks_the_errors_to_retry() {
     let (result, made) = attempts!(Err::<(), _>("busy"), |call| call.when(|e| *e == "busy"));
-    assert_eq!((result.unwrap_err().why(), made), (Why::AttemptsExhausted, 3));
+    assert_eq!((result.unwrap_err().reason(), made), (GiveUpReason::AttemptsExhausted, 3));
     let (result, made) = attempts!(Err::<(), _>("gone"), |call| call.when(|e| *e == "busy"));
-    assert_eq!((result.unwrap_err().why(), made), (Why::Stopped, 1));
+    assert_eq!((result.unwrap_err().reason(), made), (GiveUpReason::Stopped, 1));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_matcher_picks_the_errors_to_retry() {
         attempts!(Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)), |call| {
             call.when_matches(&matcher)
         });
-    assert_eq!((result.unwrap_err().why(), made), (Why::Stopped, 1));
+    assert_eq!((result.unwrap_err().reason(), made), (GiveUpReason::Stopped, 1));
 }
 
 #[test]

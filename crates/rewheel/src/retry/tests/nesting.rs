@@ -79,13 +79,13 @@ fn a_suppressed_retry_says_so_and_stays_retryable() {
         .retry(TWO)
         .call();
         let error = result.as_ref().unwrap_err();
-        seen.set(Some((error.why(), error.attempts(), error.classify())));
+        seen.set(Some((error.reason(), error.attempts(), error.classify())));
         result
     };
     let clock = ManualClock::new();
     middle.retry(TWO).clock(&clock).call().unwrap_err();
     let class = Class::retry_after(Category::Throttled, seconds(9));
-    assert_eq!(seen.take(), Some((Why::Nested, 1, class)));
+    assert_eq!(seen.take(), Some((GiveUpReason::Nested, 1, class)));
     assert_eq!(clock.elapsed(), seconds(9), "what the callee asked for reaches the outer retry");
 }
 

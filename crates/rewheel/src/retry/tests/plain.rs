@@ -1,7 +1,7 @@
 //! Tests of calls without options, which take a faster code path.
 
 use super::Failure;
-use crate::{Attempt, Nested, Retry, Retryable, Why, millis, seconds};
+use crate::{Attempt, GiveUpReason, Nested, Retry, Retryable, millis, seconds};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, IntoFuture};
 use std::panic::AssertUnwindSafe;
@@ -44,7 +44,10 @@ async fn time_counts_from_the_first_poll_of_a_first_attempt_that_was_not_ready()
     .retry(POLICY)
     .await
     .unwrap_err();
-    assert_eq!((error.why(), error.attempts(), error.elapsed()), (Why::Stopped, 1, seconds(5)));
+    assert_eq!(
+        (error.reason(), error.attempts(), error.elapsed()),
+        (GiveUpReason::Stopped, 1, seconds(5))
+    );
 }
 
 #[cfg(feature = "tokio")]
@@ -58,7 +61,7 @@ async fn no_deadline_comes_of_a_first_attempt_that_was_not_ready() {
     .retry(POLICY)
     .await
     .unwrap_err();
-    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 3));
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::AttemptsExhausted, 3));
     assert_eq!(error.elapsed(), seconds(3_000_004));
 }
 
@@ -114,11 +117,11 @@ fn a_plain_retry_inside_a_plain_retry_makes_one_attempt() {
     };
     let outer = || async {
         let error = fail.retry(AT_ONCE).await.unwrap_err();
-        Ok::<_, Failure>((error.why(), error.attempts()))
+        Ok::<_, Failure>((error.reason(), error.attempts()))
     };
     for _ in 0..2 {
         let result = poll(outer.retry(AT_ONCE).into_future());
-        assert!(matches!(result, Poll::Ready(Ok((Why::Nested, 1)))), "{result:?}");
+        assert!(matches!(result, Poll::Ready(Ok((GiveUpReason::Nested, 1)))), "{result:?}");
     }
     assert_eq!(made.get(), 2);
     // One after another is not nested.

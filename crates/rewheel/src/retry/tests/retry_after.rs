@@ -70,6 +70,6 @@ fn the_schedule_restarts_after_it() {
 #[test]
 fn a_wait_beyond_the_deadline_is_not_begun() {
     let seen = run_both(EXACT.deadline(seconds(5)), &[busy_for(seconds(5))]);
-    assert_eq!(seen.gave_up().0, Why::Deadline);
+    assert_eq!(seen.gave_up().0, GiveUpReason::Deadline);
     assert_eq!(seen.gave_up().2, Duration::ZERO);
 }

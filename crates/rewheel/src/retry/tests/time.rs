@@ -10,7 +10,7 @@ fn a_deadline_counts_attempts_as_well_as_waits() {
     let cut = run_async(policy, &[turn]);
     assert_eq!(cut.starts, [0, 3, 6].map(seconds));
     // The third attempt ends exactly at the deadline; no delay fits after it.
-    assert_eq!(cut.gave_up(), (Why::Deadline, 3, seconds(8), Some(Failure::Busy)));
+    assert_eq!(cut.gave_up(), (GiveUpReason::Deadline, 3, seconds(8), Some(Failure::Busy)));
     assert_eq!(run_blocking(policy, &[turn]), cut);
 }
 
@@ -19,14 +19,14 @@ fn a_deadline_cuts_a_running_attempt() {
     let policy = EVERY_SECOND.deadline(seconds(7));
     let turn = BUSY.taking(seconds(2));
     let cut = run_async(policy, &[turn]);
-    assert_eq!(cut.gave_up(), (Why::Deadline, 3, seconds(7), Some(Failure::Busy)));
+    assert_eq!(cut.gave_up(), (GiveUpReason::Deadline, 3, seconds(7), Some(Failure::Busy)));
 
     let only = run_async(policy, &[DONE.taking(seconds(60))]);
-    assert_eq!(only.gave_up(), (Why::Deadline, 1, seconds(7), None));
+    assert_eq!(only.gave_up(), (GiveUpReason::Deadline, 1, seconds(7), None));
 
     // A thread cannot be interrupted: the attempt runs to its end, and is the last.
     let late = run_blocking(policy, &[turn]);
-    assert_eq!(late.gave_up(), (Why::Deadline, 3, seconds(8), Some(Failure::Busy)));
+    assert_eq!(late.gave_up(), (GiveUpReason::Deadline, 3, seconds(8), Some(Failure::Busy)));
     assert_eq!(run_blocking(policy, &[DONE.taking(seconds(60))]).result, Ok(7));
 }
 
@@ -35,7 +35,10 @@ fn a_wait_that_does_not_fit_is_not_begun() {
     for delay in [10, 11, 100] {
         let policy = Retry::fixed(seconds(delay)).deadline(seconds(10));
         let seen = run_both(policy, &[BUSY]);
-        assert_eq!(seen.gave_up(), (Why::Deadline, 1, Duration::ZERO, Some(Failure::Busy)));
+        assert_eq!(
+            seen.gave_up(),
+            (GiveUpReason::Deadline, 1, Duration::ZERO, Some(Failure::Busy))
+        );
     }
     let fits = Retry::fixed(seconds(9)).deadline(seconds(10));
     assert_eq!(run_both(fits, &[BUSY, DONE]).result, Ok(7));
@@ -49,13 +52,13 @@ fn a_wait_that_took_too_long_is_not_followed_by_an_attempt() {
     let suspend = || script.clock.advance(seconds(60));
     let call = (|attempt| script.patient(attempt)).retry(policy).clock(&script.clock);
     let error = finish(script.clock.drive(call.on_retry(|_| suspend()))).unwrap_err();
-    assert_eq!((error.why(), error.attempts(), script.calls()), (Why::Deadline, 1, 1));
+    assert_eq!((error.reason(), error.attempts(), script.calls()), (GiveUpReason::Deadline, 1, 1));
 
     let script = Script::new(&[BUSY]);
     let suspend = || script.clock.advance(seconds(60));
     let call = (|attempt| script.blocking(attempt)).retry(policy).clock(&script.clock);
     let error = call.on_retry(|_| suspend()).call().unwrap_err();
-    assert_eq!((error.why(), error.attempts(), script.calls()), (Why::Deadline, 1, 1));
+    assert_eq!((error.reason(), error.attempts(), script.calls()), (GiveUpReason::Deadline, 1, 1));
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn an_attempt_that_times_out_has_failed_and_is_retried() {
 
     let seen = run_async(policy, &[slow]);
     assert_eq!(seen.starts, [0, 3, 6].map(seconds));
-    assert_eq!(seen.gave_up(), (Why::AttemptsExhausted, 3, seconds(8), None));
+    assert_eq!(seen.gave_up(), (GiveUpReason::AttemptsExhausted, 3, seconds(8), None));
 
     let seen = run_async(policy, &[BUSY, slow]);
     assert_eq!(seen.gave_up().3, Some(Failure::Busy), "the last error that there was");
@@ -94,12 +97,12 @@ fn a_timeout_a_deadline_and_a_cancellation_are_told_apart() {
     };
     let told = [timeout, deadline, cancelled].map(|seen| {
         let error = seen.result.unwrap_err();
-        (error.why(), error.classify().category)
+        (error.reason(), error.classify().category)
     });
     let expected = [
-        (Why::AttemptsExhausted, Category::Timeout),
-        (Why::Deadline, Category::Deadline),
-        (Why::Cancelled, Category::Cancelled),
+        (GiveUpReason::AttemptsExhausted, Category::Timeout),
+        (GiveUpReason::Deadline, Category::Deadline),
+        (GiveUpReason::Cancelled, Category::Cancelled),
     ];
     assert_eq!(told, expected);
 }
@@ -148,7 +151,7 @@ fn work_that_does_not_yield_is_measured_all_the_same() {
     };
     assert_eq!(stubborn(Ok(7)), Ok(7), "what has succeeded has succeeded");
     let error = stubborn(Err(Failure::Busy)).unwrap_err();
-    assert_eq!((error.why(), error.elapsed()), (Why::Deadline, seconds(10)));
+    assert_eq!((error.reason(), error.elapsed()), (GiveUpReason::Deadline, seconds(10)));
 
     let then_hangs = || async {
         clock.advance(seconds(10));

@@ -1,7 +1,7 @@
 //! The loop that announces dead letters until every notifier has accepted them.
 
-use super::desk::{Desk, Outcome};
 use super::gate::Admission;
+use super::inbox::{Inbox, Outcome};
 use super::notice::Notice;
 use super::sources;
 use super::turn::is_turn;
@@ -39,12 +39,12 @@ struct Pending {
 /// A notifier that has not accepted it.
 struct Missing {
     channel: usize,
-    why: Why,
+    why: GiveUpReason,
 }
 
 /// The reason.
 #[derive(Clone, Copy)]
-enum Why {
+enum GiveUpReason {
     /// It is in the queue of the notifier.
     Queued,
     /// It is part of a summary that was not sent yet.
@@ -61,7 +61,7 @@ struct Fleet {
 
 pub(super) struct Letters {
     shared: Arc<Shared>,
-    desk: Arc<Desk>,
+    desk: Arc<Inbox>,
     told: mpsc::UnboundedReceiver<Outcome>,
     pending: BTreeMap<LetterId, Pending>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Letters {
 impl Letters {
     pub(super) fn new(
         shared: Arc<Shared>,
-        desk: Arc<Desk>,
+        desk: Arc<Inbox>,
         told: mpsc::UnboundedReceiver<Outcome>,
     ) -> Letters {
         Letters { shared, desk, told, pending: BTreeMap::new() }
@@ -212,7 +212,8 @@ impl Letters {
 
     async fn offer_again(&mut self, letter: DeadLetter) {
         let now = self.shared.clock.now();
-        let is_due = |missing: &Missing| matches!(missing.why, Why::Failed(again) if again <= now);
+        let is_due =
+            |missing: &Missing| matches!(missing.why, GiveUpReason::Failed(again) if again <= now);
         let id = (letter.job, letter.version);
         if !self.pending.get(&id).is_some_and(|known| known.missing.iter().any(is_due)) {
             return;
@@ -249,7 +250,7 @@ impl Letters {
                 known.missing.retain(|missing| !is_meant(missing));
             }
             for missing in known.missing.iter_mut().filter(|missing| is_meant(missing)) {
-                missing.why = Why::Failed(again);
+                missing.why = GiveUpReason::Failed(again);
             }
         };
         match *outcome {
@@ -260,7 +261,8 @@ impl Letters {
             }
             Outcome::Summary { number, channel, sent } => {
                 let is_meant = |missing: &Missing| {
-                    let is_part = matches!(missing.why, Why::Summed(part) if part == number);
+                    let is_part =
+                        matches!(missing.why, GiveUpReason::Summed(part) if part == number);
                     is_part && missing.channel == channel
                 };
                 self.pending.values_mut().for_each(|known| note(known, sent, &is_meant));
@@ -300,7 +302,7 @@ impl Letters {
         let mut count = 0;
         for known in self.pending.values_mut() {
             let before = known.missing.len();
-            known.missing.retain(|missing| !matches!(missing.why, Why::Failed(_)));
+            known.missing.retain(|missing| !matches!(missing.why, GiveUpReason::Failed(_)));
             count += usize::from(known.missing.len() < before);
         }
         if count > 0 {
@@ -319,13 +321,15 @@ impl Letters {
 
 impl Pending {
     fn is_on_the_way(&self) -> bool {
-        self.missing.iter().any(|missing| matches!(missing.why, Why::Queued | Why::Summed(_)))
+        self.missing
+            .iter()
+            .any(|missing| matches!(missing.why, GiveUpReason::Queued | GiveUpReason::Summed(_)))
     }
 }
 
-fn why(admission: Admission) -> Why {
+fn why(admission: Admission) -> GiveUpReason {
     match admission {
-        Admission::Taken => Why::Queued,
-        Admission::Suppressed(number) => Why::Summed(number),
+        Admission::Taken => GiveUpReason::Queued,
+        Admission::Suppressed(number) => GiveUpReason::Summed(number),
     }
 }

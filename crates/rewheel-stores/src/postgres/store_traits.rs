@@ -8,25 +8,25 @@ use super::verbs::{
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
-    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
+    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
+    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
 #[async_trait]
 impl SubmitStore for PostgresStore {
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         self.insert_batch(insert).await
     }
 
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
         let session = self.transaction().await?;
         let reserved = reserve::reserve(&session, reserve).await;
         session.end(reserved).await
@@ -40,34 +40,43 @@ impl WorkStore for PostgresStore {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>> {
+    ) -> StoreResult<Vec<LaneHead>> {
         let session = self.read().await?;
         let heads = claim::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
     }
 
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.claim_batch(claim).await
     }
 
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
         self.claim_limited_batch(claim).await
     }
 
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
         let session = self.write().await?;
         let started = claim::start(&session, holder, leases).await;
         session.end(started).await
     }
 
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    async fn checkpoint(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        payload: &[u8],
+    ) -> StoreResult<bool> {
         refuse_large(payload, PAYLOAD_BYTES_MAX)?;
         let session = self.write().await?;
         let saved = claim::checkpoint(&session, holder, lease, payload).await;
         session.end(saved).await
     }
 
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
         self.settle_batch(holder, settlements).await
     }
 
@@ -75,12 +84,16 @@ impl WorkStore for PostgresStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         self.give_back_batch(holder, leases, keep).await
     }
 
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>> {
         let session = self.write().await?;
         let extended = claim::extend(&session, holder, extension).await;
         session.end(extended).await
@@ -92,7 +105,7 @@ impl WorkStore for PostgresStore {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>> {
+    ) -> StoreResult<Vec<Lease>> {
         if after.is_none() {
             self.shelve(older_than, Some(holder)).await?;
         }
@@ -104,58 +117,63 @@ impl WorkStore for PostgresStore {
 
 #[async_trait]
 impl LeaseStore for PostgresStore {
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
         let session = self.live().await?;
         let joined = lease::join(&session, holder).await;
         session.end(joined).await
     }
 
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         let session = self.live().await?;
         let renewed = lease::renew(&session, holder).await;
         session.end(renewed).await
     }
 
-    async fn leave(&self, holder: HolderId) -> Answer<()> {
+    async fn leave(&self, holder: HolderId) -> StoreResult<()> {
         let session = self.live().await?;
         let left = lease::leave(&session, holder).await;
         session.end(left).await
     }
 
-    async fn holders(&self) -> Answer<Vec<Holder>> {
+    async fn holders(&self) -> StoreResult<Vec<Holder>> {
         let session = self.read().await?;
         let holders = lease::holders(&session).await;
         session.end(holders).await
     }
 
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {
         let session = self.read().await?;
         let holder = lease::holder(&session, id).await;
         session.end(holder).await
     }
 
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry> {
         // Not on the heartbeat's connection: our own lease must not wait behind another holder's
         // expiry.
         let session = self.hasty().await?;
-        match lease::bury(&session, by, other, renewals).await {
-            Err(trouble) if trouble.is_lock() => session.undo(Burial::Alive).await,
+        match lease::expire_holder(&session, by, other, renewals).await {
+            Err(trouble) if trouble.is_lock() => session.undo(HolderExpiry::Alive).await,
             burial => session.end(burial).await,
         }
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.sweep_batch(sweep).await
     }
 }
 
 #[async_trait]
 impl KindStore for PostgresStore {
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
         self.write_kinds(kinds, by).await
     }
 
-    async fn kinds(&self) -> Answer<Vec<Kind>> {
+    async fn kinds(&self) -> StoreResult<Vec<Kind>> {
         let session = self.read().await?;
         let kinds = kinds::kinds(&session).await;
         let kinds = session.end(kinds).await?;
@@ -163,7 +181,7 @@ impl KindStore for PostgresStore {
         Ok(kinds)
     }
 
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
         let session = self.read().await?;
         let read = kinds::kinds_since(&session, since).await;
         let read = session.end(read).await?;
@@ -178,15 +196,15 @@ impl KindStore for PostgresStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         self.write_kind(kind, change, by).await
     }
 
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         self.write_edit(edit, by).await
     }
 
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>> {
         // Not on the heartbeat's connection: our own lease must not wait behind the locks of a
         // grant.
         let session = self.write().await?;
@@ -197,76 +215,81 @@ impl KindStore for PostgresStore {
 
 #[async_trait]
 impl OperateStore for PostgresStore {
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         self.change_batch(changes, by, keep).await
     }
 
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
         self.deadlines_batch(grace, limit).await
     }
 
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         let session = self.read().await?;
         let letters = read::unannounced(&session, limit).await;
         session.end(letters).await
     }
 
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
         let session = self.write().await?;
         let announced = prune::announce(&session, dead).await;
         session.end(announced).await
     }
 
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         self.prune_batch(prune).await
     }
 }
 
 #[async_trait]
 impl ReadStore for PostgresStore {
-    async fn now(&self) -> Answer<Timestamp> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         let session = self.read().await?;
         let now = session.now().await;
         session.end(now).await
     }
 
-    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         let session = self.read().await?;
         let job = read::get(&session, job).await;
         session.end(job).await
     }
 
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         let session = self.read().await?;
         let found = read::find(&session, jobs).await;
         session.end(found).await
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         let session = self.read().await?;
         let live = read::live(&session, jobs).await;
         session.end(live).await
     }
 
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
         let session = self.snapshot().await?;
         let page = read::list(&session, filter, page).await;
         session.end(page).await
     }
 
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
         let session = self.snapshot().await?;
         let count = read::count(&session, filter, scan_max).await;
         session.end(count).await
     }
 
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures> {
         let session = self.snapshot().await?;
         let failures = failures::failures(&session, scan).await;
         session.end(failures).await
     }
 
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         let session = self.read().await?;
         let attempts = read::attempts(&session, job).await;
         session.end(attempts).await
@@ -277,25 +300,25 @@ impl ReadStore for PostgresStore {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> StoreResult<Vec<AuditEntry>> {
         let session = self.read().await?;
         let entries = read::audit(&session, job, before, limit).await;
         session.end(entries).await
     }
 
-    async fn tally(&self) -> Answer<Vec<Tally>> {
+    async fn tally(&self) -> StoreResult<Vec<Tally>> {
         let session = self.long_snapshot().await?;
         let tallies = sample::tally(&session).await;
         session.end(tallies).await
     }
 
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
         let session = self.read().await?;
         let waits = limits::limit_waits(&session, limits).await;
         session.end(waits).await
     }
 
-    async fn books(&self) -> Answer<Books> {
+    async fn books(&self) -> StoreResult<Books> {
         let session = self.read().await?;
         let books = read::books(&session).await;
         session.end(books).await
@@ -304,13 +327,13 @@ impl ReadStore for PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn risks(&self) -> Answer<Vec<Risk>> {
+    async fn risks(&self) -> StoreResult<Vec<Risk>> {
         let session = self.read().await?;
         let risks = risks::risks(&session).await;
         session.end(risks).await
     }
 
-    async fn unreadable(&self) -> Answer<Option<Risk>> {
+    async fn unreadable(&self) -> StoreResult<Option<Risk>> {
         let session = self.read().await?;
         let unreadable = unreadable::unreadable(&session).await;
         session.end(unreadable).await
@@ -332,7 +355,7 @@ impl Store for PostgresStore {
         self.shared.woken.watch()
     }
 
-    async fn close(&self) -> Answer<()> {
+    async fn close(&self) -> StoreResult<()> {
         self.shared.work.close();
         self.shared.life.close();
         if let Some(fleet) = &self.shared.fleet {

@@ -35,7 +35,7 @@ pub(crate) mod exit {
 
 /// An error of a command.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CliError {
     /// The exit code.
     pub(crate) code: u8,
     /// The cause.
@@ -46,40 +46,40 @@ pub(crate) struct Trouble {
     pub(crate) problem: Option<String>,
 }
 
-impl Trouble {
-    pub(crate) fn new(code: u8, error: impl Into<anyhow::Error>) -> Trouble {
-        Trouble { code, error: error.into(), hint: None, problem: None }
+impl CliError {
+    pub(crate) fn new(code: u8, error: impl Into<anyhow::Error>) -> CliError {
+        CliError { code, error: error.into(), hint: None, problem: None }
     }
 
-    pub(crate) fn usage(message: String) -> Trouble {
-        Trouble::new(exit::USAGE, anyhow::Error::msg(message))
+    pub(crate) fn usage(message: String) -> CliError {
+        CliError::new(exit::USAGE, anyhow::Error::msg(message))
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Trouble {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
     }
 
     /// Builds the error from a problem document: its text and its parsed value.
-    pub(crate) fn of_answer(status: u16, document: String, problem: &Value) -> Trouble {
+    pub(crate) fn of_answer(status: u16, document: String, problem: &Value) -> CliError {
         let text = |name: &str| problem[name].as_str().map(screen::inline);
         let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
         let error = anyhow::Error::msg(with_errors(&detail, problem));
-        Trouble { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
+        CliError { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
     }
 
     /// Builds the error of a benchmark: store errors have their own exit codes.
-    pub(crate) fn of_bench(error: anyhow::Error) -> Trouble {
+    pub(crate) fn of_bench(error: anyhow::Error) -> CliError {
         let error = match error.downcast::<ConnectError>() {
             Ok(error) => return error.into(),
             Err(error) => error,
         };
         #[cfg(feature = "postgres")]
         if error.is::<OptionsError>() {
-            return Trouble::new(exit::USAGE, error);
+            return CliError::new(exit::USAGE, error);
         }
         let is_network = error.chain().any(|cause| cause.is::<std::io::Error>());
-        Trouble::new(if is_network { exit::UNAVAILABLE } else { exit::FAILED }, error)
+        CliError::new(if is_network { exit::UNAVAILABLE } else { exit::FAILED }, error)
     }
 
     /// Returns the error and its causes, without passwords of URLs.
@@ -119,11 +119,11 @@ fn of_status(status: u16) -> u8 {
     }
 }
 
-impl From<Problem> for Trouble {
-    fn from(problem: Problem) -> Trouble {
+impl From<Problem> for CliError {
+    fn from(problem: Problem) -> CliError {
         let mut document = serde_json::to_value(problem.document("")).unwrap_or_default();
         hide_passwords(&mut document);
-        Trouble::of_answer(problem.code.status(), document.to_string(), &document)
+        CliError::of_answer(problem.code.status(), document.to_string(), &document)
     }
 }
 
@@ -136,52 +136,52 @@ fn hide_passwords(value: &mut Value) {
     }
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
         Problem::from(error).into()
     }
 }
 
-impl From<ConnectError> for Trouble {
-    fn from(error: ConnectError) -> Trouble {
+impl From<ConnectError> for CliError {
+    fn from(error: ConnectError) -> CliError {
         match error {
             ConnectError::Url { .. } | ConnectError::Setting { .. } => {
-                Trouble::new(exit::USAGE, error)
+                CliError::new(exit::USAGE, error)
             }
             #[cfg(feature = "postgres")]
-            ConnectError::Options(error) => Trouble::new(exit::USAGE, error),
-            ConnectError::Store(error @ StoreError::Unavailable(_)) => Trouble::from(error)
+            ConnectError::Options(error) => CliError::new(exit::USAGE, error),
+            ConnectError::Store(error @ StoreError::Unavailable(_)) => CliError::from(error)
                 .hint("check that the database server runs and that the store's URL is right"),
             ConnectError::Store(error) => error.into(),
         }
     }
 }
 
-impl From<ConfigError> for Trouble {
-    fn from(error: ConfigError) -> Trouble {
-        Trouble::new(exit::USAGE, error)
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> CliError {
+        CliError::new(exit::USAGE, error)
     }
 }
 
-impl From<TelemetryError> for Trouble {
-    fn from(error: TelemetryError) -> Trouble {
-        Trouble::new(exit::USAGE, error)
+impl From<TelemetryError> for CliError {
+    fn from(error: TelemetryError) -> CliError {
+        CliError::new(exit::USAGE, error)
     }
 }
 
-impl From<ServeError> for Trouble {
-    fn from(error: ServeError) -> Trouble {
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> CliError {
         match error {
             ServeError::BeyondLoopback(_) | ServeError::Notify(_) | ServeError::Tls(_) => {
-                Trouble::new(exit::USAGE, error)
+                CliError::new(exit::USAGE, error)
             }
-            ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)
+            ServeError::Listen { .. } => CliError::new(exit::FAILED, error)
                 .hint("another process may use the address: choose another with --listen, such as 127.0.0.1:0"),
-            ServeError::Io(_) | ServeError::Engine(_) => Trouble::new(exit::FAILED, error),
+            ServeError::Io(_) | ServeError::Engine(_) => CliError::new(exit::FAILED, error),
             ServeError::Store(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),
-            ServeError::Start(error) => Trouble::new(exit::USAGE, error),
-            ServeError::Interrupted => Trouble::new(exit::INTERRUPTED, error),
+            ServeError::Start(error) => CliError::new(exit::USAGE, error),
+            ServeError::Interrupted => CliError::new(exit::INTERRUPTED, error),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the line of the config file that an error refers to.
 
-use super::{RETENTION, Sections};
+use super::Sections;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;
@@ -74,20 +74,6 @@ impl File {
     /// Returns the content of the file, unchecked.
     pub(super) fn table(&self) -> Result<Table, ConfigError> {
         self.text.parse().map_err(|error| self.explain(&error))
-    }
-
-    /// Rejects keys that belong elsewhere.
-    pub(super) fn check_keys(&self) -> Result<(), ConfigError> {
-        let table = self.table()?;
-        let engine = table.get("engine").and_then(toml::Value::as_table);
-        let strays = |name: &&str| engine.is_some_and(|engine| engine.contains_key(*name));
-        match RETENTION.into_iter().find(strays) {
-            Some(name) => {
-                let why = format!("unknown key: it belongs under [retention], as retention.{name}");
-                Err(self.error(&format!("engine.{name}")).because(&why))
-            }
-            None => Ok(()),
-        }
     }
 
     /// Creates an error for a key, with its line if the file contains it.

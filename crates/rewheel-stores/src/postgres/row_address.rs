@@ -12,11 +12,11 @@ const REMEMBERED_MAX: usize = 100_000;
 
 /// The `ctid` of a row: block and position. With it a settle needs no index lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place([u8; 6]);
+pub(super) struct RowAddress([u8; 6]);
 
-impl<'a> FromSql<'a> for Place {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Place, Box<dyn Error + Sync + Send>> {
-        Ok(Place(raw.try_into()?))
+impl<'a> FromSql<'a> for RowAddress {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<RowAddress, Box<dyn Error + Sync + Send>> {
+        Ok(RowAddress(raw.try_into()?))
     }
 
     fn accepts(kind: &Type) -> bool {
@@ -24,7 +24,7 @@ impl<'a> FromSql<'a> for Place {
     }
 }
 
-impl ToSql for Place {
+impl ToSql for RowAddress {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.extend_from_slice(&self.0);
         Ok(IsNull::No)
@@ -56,14 +56,14 @@ struct Known {
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     fence: Fence,
-    place: Place,
+    place: RowAddress,
     list: Option<List>,
 }
 
 /// The row positions of jobs that are about to be settled.
 #[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<RowAddress>>,
     lists: Vec<Option<List>>,
 }
 
@@ -74,7 +74,7 @@ impl Places {
     }
 
     /// Remembers jobs that were claimed together.
-    pub(super) fn remember(&self, jobs: &[(Lease, Place)], list: Option<List>) {
+    pub(super) fn remember(&self, jobs: &[(Lease, RowAddress)], list: Option<List>) {
         let mut known = self.known();
         if known.jobs.len() + jobs.len() > REMEMBERED_MAX {
             // The sweep removes lists that are forgotten here.
@@ -130,7 +130,7 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, Places};
+    use super::{Places, RowAddress};
     use rewheel_core::{Fence, JobId, Lease};
 
     fn lease(job: u8, fence: u64) -> Lease {
@@ -140,16 +140,18 @@ mod tests {
     #[test]
     fn a_list_is_done_when_the_last_of_its_jobs_is_settled() {
         let places = Places::default();
-        places
-            .remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some((7, 1)));
+        places.remember(
+            &[(lease(1, 1), RowAddress([1; 6])), (lease(2, 1), RowAddress([2; 6]))],
+            Some((7, 1)),
+        );
         let one = places.take([lease(1, 1)].into_iter());
-        assert_eq!(one.places, [Some(Place([1; 6]))]);
+        assert_eq!(one.places, [Some(RowAddress([1; 6]))]);
         places.settled(&one);
         assert!(places.done().0.is_empty());
         // A job that was not settled leaves only its list behind.
         places.settled(&places.take([lease(2, 9)].into_iter()));
         assert!(places.done().0.is_empty());
-        places.remember(&[(lease(3, 1), Place([3; 6]))], Some((8, 1)));
+        places.remember(&[(lease(3, 1), RowAddress([3; 6]))], Some((8, 1)));
         places.settled(&places.take([lease(3, 1)].into_iter()));
         assert_eq!(places.done(), (vec![8], vec![1]));
         assert!(places.done().0.is_empty());
@@ -158,8 +160,10 @@ mod tests {
     #[test]
     fn a_list_that_nobody_counts_any_more_is_forgotten() {
         let places = Places::default();
-        places
-            .remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some((7, 1)));
+        places.remember(
+            &[(lease(1, 1), RowAddress([1; 6])), (lease(2, 1), RowAddress([2; 6]))],
+            Some((7, 1)),
+        );
         places.forget_lists(&places.take([lease(1, 1)].into_iter()));
         assert!(places.known().unsettled.is_empty());
         places.settled(&places.take([lease(2, 1)].into_iter()));
@@ -169,7 +173,7 @@ mod tests {
     #[test]
     fn a_place_under_another_fence_is_not_known() {
         let places = Places::default();
-        places.remember(&[(lease(1, 1), Place([1; 6]))], None);
+        places.remember(&[(lease(1, 1), RowAddress([1; 6]))], None);
         assert_eq!(places.take([lease(1, 2)].into_iter()).places, [None]);
     }
 }

@@ -1,19 +1,19 @@
 //! A kind's failure rules, as written in config files, REST and the store.
 
 use rewheel::{Category, StatusSet};
-use rewheel_core::{Router, Rule, RuleError, Sticky};
+use rewheel_core::{FailureRule, FailureRules, RuleError, Sticky};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// Writes the rules in the form that [`deserialize`] reads.
-pub(crate) fn serialize<S: Serializer>(router: &Router, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(router: &FailureRules, to: S) -> Result<S::Ok, S::Error> {
     router.rules().iter().map(written).collect::<Vec<Value>>().serialize(to)
 }
 
 /// Reads rules. Parsed manually, so that every error names the number of its rule.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Router, D::Error> {
-    let mut router = Router::new();
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<FailureRules, D::Error> {
+    let mut router = FailureRules::new();
     for (rule, value) in (1..).zip(Vec::<Value>::deserialize(from)?) {
         let wrong = |(key, why)| RuleError { rule, key, why };
         router = router.rule(read(value).map_err(wrong).map_err(D::Error::custom)?);
@@ -24,7 +24,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Router, 
 /// The invalid part of a rule, and the reason.
 type Wrong = (Option<&'static str>, String);
 
-fn read(value: Value) -> Result<Rule, Wrong> {
+fn read(value: Value) -> Result<FailureRule, Wrong> {
     let Value::Object(mut fields) = value else {
         return Err((None, "must be a table with `when` and `then`".to_owned()));
     };
@@ -35,7 +35,7 @@ fn read(value: Value) -> Result<Rule, Wrong> {
         Some(_) => return Err((Some("then"), "must be a string such as \"snooze 5m\"".to_owned())),
         None => return Err((Some("then"), "is required: the action".to_owned())),
     };
-    let rule = Rule::new(action).sticky(match fields.remove("sticky") {
+    let rule = FailureRule::new(action).sticky(match fields.remove("sticky") {
         Some(Value::Bool(true)) => Sticky::Yes,
         Some(Value::Bool(false)) => Sticky::No,
         None | Some(Value::Null) => Sticky::ByWait,
@@ -50,7 +50,7 @@ fn read(value: Value) -> Result<Rule, Wrong> {
     }
 }
 
-fn looking_at(mut rule: Rule, mut when: Map<String, Value>) -> Result<Rule, Wrong> {
+fn looking_at(mut rule: FailureRule, mut when: Map<String, Value>) -> Result<FailureRule, Wrong> {
     if when.is_empty() {
         let why = "is empty: name category, code, status or message, or leave it out to fit \
                    every failure";
@@ -111,7 +111,7 @@ fn no_more(fields: &Map<String, Value>, known: &str) -> Result<(), String> {
     }
 }
 
-fn written(rule: &Rule) -> Value {
+fn written(rule: &FailureRule) -> Value {
     let mut when = Map::new();
     let categories = rule.categories.iter().map(|category| category.to_string()).collect();
     put(&mut when, "category", categories);

@@ -36,7 +36,7 @@ pub(super) enum Cut {
 
 /// One connection as the ticker sees it. Times are in ticks.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Connection {
     now: Arc<AtomicU32>,
     phase: AtomicU8,
     since: AtomicU32,
@@ -52,15 +52,15 @@ pub(super) struct Line {
     notice: Notify,
 }
 
-impl Line {
-    pub(super) fn new(now: Arc<AtomicU32>) -> Line {
+impl Connection {
+    pub(super) fn new(now: Arc<AtomicU32>) -> Connection {
         let since = AtomicU32::new(now.load(Ordering::Relaxed));
-        Line { now, since, ..Line::default() }
+        Connection { now, since, ..Connection::default() }
     }
 
     /// A connection that the ticker does not check.
-    pub(super) fn apart() -> Arc<Line> {
-        Arc::new(Line::default())
+    pub(super) fn apart() -> Arc<Connection> {
+        Arc::new(Connection::default())
     }
 
     fn enter(&self, phase: Phase) {

@@ -1,6 +1,6 @@
 //! Audit log entries for changes made by the engine itself.
 
-use super::Facts;
+use super::AuditFields;
 use crate::failure::{Failure, clean};
 use crate::id::{Fence, HolderId};
 use crate::job::Wanted;
@@ -10,10 +10,10 @@ use crate::state::{Cause, State};
 /// A change that the engine made to a job. The audit log records only takeovers and jobs that ended without success.
 ///
 /// ```
-/// use rewheel_core::{Cause, Failure, Fate, Fence, State};
+/// use rewheel_core::{Cause, Failure, Transition, Fence, State};
 ///
 /// let failure = Failure::of_deadline();
-/// let fate = Fate {
+/// let transition = Transition {
 ///     cause: Cause::Deadline,
 ///     from: State::Scheduled,
 ///     to: State::Dead,
@@ -24,12 +24,12 @@ use crate::state::{Cause, State};
 ///     takeovers_counted: 0,
 ///     failure: Some(&failure),
 /// };
-/// let note = fate.notes().next().expect("a death is noted");
+/// let note = transition.notes().next().expect("a death is noted");
 /// assert_eq!(note.what, "dead");
 /// assert_eq!(note.before.iter().next(), Some(("state", Some("scheduled"))));
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Fate<'a> {
+pub struct Transition<'a> {
     /// What caused the change.
     pub cause: Cause,
     /// The state before.
@@ -56,12 +56,12 @@ pub struct AuditNote {
     /// What happened: `takeover`, or the state in which the job ended.
     pub what: &'static str,
     /// The changed values before the change.
-    pub before: Facts,
+    pub before: AuditFields,
     /// The changed values after the change.
-    pub after: Facts,
+    pub after: AuditFields,
 }
 
-impl Fate<'_> {
+impl Transition<'_> {
     /// Returns the notes to write, in order. An end made by the engine is named after the state (`cancelled`); a user's change is
     /// named after the verb (`cancel`).
     pub fn notes(&self) -> impl Iterator<Item = AuditNote> + use<> {
@@ -89,7 +89,7 @@ impl Fate<'_> {
         }
     }
 
-    fn before(&self) -> Facts {
+    fn before(&self) -> AuditFields {
         let mut facts = state(self.from);
         if self.from == State::Leased {
             facts = facts.with("holder", self.holder).with("fence", Some(self.fence.get()));
@@ -100,7 +100,7 @@ impl Fate<'_> {
         }
     }
 
-    fn after_end(&self) -> Facts {
+    fn after_end(&self) -> AuditFields {
         let facts = state(self.to);
         let Some(failure) = self.failure else { return facts };
         let facts = facts.with("category", Some(failure.category()));
@@ -113,21 +113,21 @@ impl Fate<'_> {
     }
 }
 
-fn state(state: State) -> Facts {
-    Facts::default().with("state", Some(state))
+fn state(state: State) -> AuditFields {
+    AuditFields::default().with("state", Some(state))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AuditNote, Facts, Failure, Fate, Fence, Limits};
+    use super::{AuditFields, AuditNote, Failure, Fence, Limits, Transition};
     use crate::id::HolderId;
     use crate::job::Wanted;
     use crate::state::{Cause, State};
     use rewheel::Category;
 
-    fn fate(cause: Cause, from: State, to: State) -> Fate<'static> {
+    fn transition(cause: Cause, from: State, to: State) -> Transition<'static> {
         let holder = Some(HolderId::from_bytes([7; 16]));
-        Fate {
+        Transition {
             cause,
             from,
             to,
@@ -140,11 +140,11 @@ mod tests {
         }
     }
 
-    fn whats(fate: &Fate<'_>) -> Vec<&'static str> {
-        fate.notes().map(|note| note.what).collect()
+    fn whats(transition: &Transition<'_>) -> Vec<&'static str> {
+        transition.notes().map(|note| note.what).collect()
     }
 
-    fn said(facts: &Facts) -> String {
+    fn said(facts: &AuditFields) -> String {
         let pairs: Vec<String> = facts
             .iter()
             .map(|(name, value)| format!("{name}={}", value.unwrap_or("none")))
@@ -160,14 +160,14 @@ mod tests {
             let is_end = matches!(to, State::Dead | State::Failed | State::Cancelled);
             let mut expected = if is_taken { vec!["takeover"] } else { vec![] };
             expected.extend(is_end.then_some(to.as_str()));
-            assert_eq!(whats(&fate(cause, State::Leased, to)), expected, "{cause:?} {to}");
+            assert_eq!(whats(&transition(cause, State::Leased, to)), expected, "{cause:?} {to}");
         }
     }
 
     #[test]
     fn a_takeover_names_whom_it_was_taken_from() {
-        let fate = fate(Cause::Takeover, State::Leased, State::Scheduled);
-        let AuditNote { before, after, .. } = fate.notes().next().unwrap();
+        let transition = transition(Cause::Takeover, State::Leased, State::Scheduled);
+        let AuditNote { before, after, .. } = transition.notes().next().unwrap();
         let holder = HolderId::from_bytes([7; 16]);
         assert_eq!(said(&before), format!("state=leased holder={holder} fence=3"));
         assert_eq!(said(&after), "state=scheduled takeovers=2 takeovers_counted=1");
@@ -176,20 +176,20 @@ mod tests {
     #[test]
     fn an_end_says_why_in_a_few_words() {
         let failure = Failure::new(Category::Timeout, Some("504"), &"é".repeat(1_000));
-        let settled = fate(Cause::Settle, State::Leased, State::Dead);
-        let note = Fate { failure: Some(&failure), ..settled }.notes().next().unwrap();
+        let settled = transition(Cause::Settle, State::Leased, State::Dead);
+        let note = Transition { failure: Some(&failure), ..settled }.notes().next().unwrap();
         let text = "é".repeat(Limits::AUDIT_MESSAGE_BYTES_MAX / 2);
         let expected = format!("state=dead category=timeout code=504 message={text}");
         assert_eq!(said(&note.after), expected);
         let bare = Failure::new(Category::Unknown, None, "");
-        let note = Fate { failure: Some(&bare), ..settled }.notes().next().unwrap();
+        let note = Transition { failure: Some(&bare), ..settled }.notes().next().unwrap();
         assert_eq!(said(&note.after), "state=dead category=unknown");
     }
 
     #[test]
     fn an_end_says_what_it_obeyed() {
-        let given_back = fate(Cause::GiveBack, State::Leased, State::Cancelled);
-        let wanted = Fate { wanted: Some(Wanted::Cancel), holder: None, ..given_back };
+        let given_back = transition(Cause::GiveBack, State::Leased, State::Cancelled);
+        let wanted = Transition { wanted: Some(Wanted::Cancel), holder: None, ..given_back };
         let note = wanted.notes().next().unwrap();
         assert_eq!(said(&note.before), "state=leased holder=none fence=3 wanted=cancel");
         assert_eq!(said(&note.after), "state=cancelled");
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn nobody_held_what_was_scheduled() {
-        let late = fate(Cause::Deadline, State::Scheduled, State::Dead);
+        let late = transition(Cause::Deadline, State::Scheduled, State::Dead);
         assert_eq!(said(&late.notes().next().unwrap().before), "state=scheduled");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use rewheel::{Clock, Moment};
-use rewheel_core::store::{Answer, Reserve};
+use rewheel_core::store::{Reserve, StoreResult};
 use rewheel_core::{HolderId, Tenant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const FULL_FOR: Duration = Duration::from_secs(1);
 /// The stored reservation is never less than `free`, `on_the_way` and `unsure` together, so no
 /// other engine gets the same part.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Reserved {
     /// Held by the caller that asks the store; other callers wait for its result.
     turn: tokio::sync::Mutex<()>,
     counts: Mutex<Counts>,
@@ -36,7 +36,7 @@ struct Counts {
     was_used: bool,
 }
 
-impl Room {
+impl Reserved {
     pub(super) fn is_empty(&self) -> bool {
         let counts = self.counts();
         counts.free + counts.on_the_way + counts.unsure == 0
@@ -49,7 +49,7 @@ impl Room {
 
     /// Returns whether the free part is still reserved for this engine.
     fn is_ours(&self, shared: &Shared) -> bool {
-        !shared.is_doubtful() && self.counts().holder == Some(shared.holder())
+        !shared.is_lease_expired() && self.counts().holder == Some(shared.holder())
     }
 
     fn is_full(&self, now: Moment) -> bool {
@@ -57,7 +57,7 @@ impl Room {
     }
 
     /// Takes as much as is free.
-    fn take(self: &Arc<Room>, shared: &Shared, need: u64) -> Taken {
+    fn take(self: &Arc<Reserved>, shared: &Shared, need: u64) -> Taken {
         let mut counts = self.counts();
         let jobs = need.min(counts.free);
         counts.free -= jobs;
@@ -74,13 +74,13 @@ impl Room {
     }
 
     /// Takes the needed part, if enough is free.
-    fn take_all(self: &Arc<Room>, shared: &Shared, need: u64) -> Option<Taken> {
+    fn take_all(self: &Arc<Reserved>, shared: &Shared, need: u64) -> Option<Taken> {
         let is_enough = self.is_ours(shared) && self.counts().free >= need;
         is_enough.then(|| self.take(shared, need))
     }
 
     /// Asks the store for the needed part. The caller holds the turn.
-    async fn ask(&self, shared: &Shared, tenant: &Tenant, needed: u64) -> Answer<()> {
+    async fn ask(&self, shared: &Shared, tenant: &Tenant, needed: u64) -> StoreResult<()> {
         let Some(jobs_max) = shared.intake.caps.jobs_max(tenant) else { return Ok(()) };
         let (holder, holders) = (shared.holder(), shared.admission.living() as u64);
         let on_the_way = self.counts().ask(holder, shared.clock.now());
@@ -108,10 +108,10 @@ impl Counts {
 /// Takes the part for this many jobs, or as much as is available.
 pub(super) async fn take(
     shared: &Shared,
-    room: &Arc<Room>,
+    room: &Arc<Reserved>,
     tenant: &Tenant,
     need: u64,
-) -> Answer<Taken> {
+) -> StoreResult<Taken> {
     if let Some(taken) = room.take_all(shared, need) {
         return Ok(taken);
     }
@@ -127,7 +127,11 @@ pub(super) async fn take(
 }
 
 /// Releases the free part, unless some of it was used since the last time.
-pub(super) async fn give_back_unused(shared: &Shared, room: &Room, tenant: &Tenant) -> Answer<()> {
+pub(super) async fn give_back_unused(
+    shared: &Shared,
+    room: &Reserved,
+    tenant: &Tenant,
+) -> StoreResult<()> {
     let was_used = std::mem::take(&mut room.counts().was_used);
     if was_used || room.counts().free == 0 {
         return Ok(());
@@ -141,7 +145,7 @@ pub(super) async fn give_back_unused(shared: &Shared, room: &Room, tenant: &Tena
 /// The part of a reservation for jobs that are being stored.
 #[derive(Debug)]
 pub(super) struct Taken {
-    room: Arc<Room>,
+    room: Arc<Reserved>,
     /// Jobs without a result yet.
     jobs: u64,
     is_short: bool,
@@ -193,14 +197,14 @@ impl Drop for Taken {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Room, Taken};
+    use super::{Counts, Reserved, Taken};
     use rewheel::{ManualClock, seconds};
     use rewheel_core::HolderId;
     use std::sync::{Arc, Mutex};
 
-    fn taken(jobs: u64, clock: &ManualClock) -> (Arc<Room>, Taken) {
+    fn taken(jobs: u64, clock: &ManualClock) -> (Arc<Reserved>, Taken) {
         let counts = Mutex::new(Counts { on_the_way: jobs, ..Counts::default() });
-        let room = Arc::new(Room { counts, ..Room::default() });
+        let room = Arc::new(Reserved { counts, ..Reserved::default() });
         let clock = clock.clone().into();
         let taken = Taken {
             room: Arc::clone(&room),
@@ -212,7 +216,7 @@ mod tests {
         (room, taken)
     }
 
-    fn counted(room: &Room) -> [u64; 3] {
+    fn counted(room: &Reserved) -> [u64; 3] {
         let counts = room.counts();
         [counts.free, counts.on_the_way, counts.unsure]
     }

@@ -10,15 +10,15 @@ use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
-    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
+    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
+    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl SubmitStore for SqliteStore {
-    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         insert.check()?;
         let batch = Batch {
             jobs: insert.jobs.to_vec(),
@@ -47,7 +47,7 @@ impl SubmitStore for SqliteStore {
         self.write(batch.jobs.len(), move |tx| insert::insert(tx, &batch)).await
     }
 
-    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+    async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
         let reserve = reserve.clone();
         self.write(1, move |tx| reserve::reserve(tx, &reserve)).await
     }
@@ -60,12 +60,12 @@ impl WorkStore for SqliteStore {
         kinds: &[KindName],
         after: Option<&Lane>,
         limit: usize,
-    ) -> Answer<Vec<LaneHead>> {
+    ) -> StoreResult<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
         self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
     }
 
-    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+    async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         let wish = claim::Wish {
             holder: claim.holder,
             visits: claim.visits.to_vec(),
@@ -77,7 +77,7 @@ impl WorkStore for SqliteStore {
         Ok(leased)
     }
 
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
         let wish = claim::Wish {
             holder: claim.holder,
             visits: claim.visits.to_vec(),
@@ -92,18 +92,27 @@ impl WorkStore for SqliteStore {
         Ok(claimed)
     }
 
-    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
         let leases = leases.to_vec();
         self.write(leases.len(), move |tx| claim::start(tx, holder, &leases)).await
     }
 
-    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+    async fn checkpoint(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        payload: &[u8],
+    ) -> StoreResult<bool> {
         refuse_large(payload, PAYLOAD_BYTES_MAX)?;
         let payload = payload.to_vec();
         self.write(1, move |tx| claim::checkpoint(tx, holder, lease, &payload)).await
     }
 
-    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+    async fn settle(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
         let settlements = settlements.to_vec();
         self.write(settlements.len(), move |tx| settle::settle(tx, holder, &settlements)).await
     }
@@ -112,13 +121,17 @@ impl WorkStore for SqliteStore {
         &self,
         holder: HolderId,
         leases: &[Lease],
-        keep: Keep,
-    ) -> Answer<Vec<Settled>> {
+        keep: Retain,
+    ) -> StoreResult<Vec<Settled>> {
         let leases = leases.to_vec();
         self.write(leases.len(), move |tx| settle::give_back(tx, holder, &leases, keep)).await
     }
 
-    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+    async fn extend(
+        &self,
+        holder: HolderId,
+        extension: &Extension,
+    ) -> StoreResult<Option<Timestamp>> {
         let extension = *extension;
         self.write(1, move |tx| claim::extend(tx, holder, &extension)).await
     }
@@ -129,39 +142,44 @@ impl WorkStore for SqliteStore {
         older_than: Duration,
         after: Option<JobId>,
         limit: usize,
-    ) -> Answer<Vec<Lease>> {
+    ) -> StoreResult<Vec<Lease>> {
         self.look(move |tx| claim::held(tx, holder, older_than, after, limit)).await
     }
 }
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
-    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+    async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
         let holder = holder.clone();
         self.live(move |tx| lease::join(tx, &holder)).await
     }
 
-    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+    async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         self.live(move |tx| lease::renew(tx, holder)).await
     }
 
-    async fn leave(&self, holder: HolderId) -> Answer<()> {
+    async fn leave(&self, holder: HolderId) -> StoreResult<()> {
         self.live(move |tx| lease::leave(tx, holder)).await
     }
 
-    async fn holders(&self) -> Answer<Vec<Holder>> {
+    async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.look(|tx| lease::holders(tx)).await
     }
 
-    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+    async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {
         self.look(move |tx| lease::holder(tx, id)).await
     }
 
-    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        self.live(move |tx| lease::bury(tx, by, other, renewals)).await
+    async fn expire_holder(
+        &self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+    ) -> StoreResult<HolderExpiry> {
+        self.live(move |tx| lease::expire_holder(tx, by, other, renewals)).await
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+    async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let sweep = *sweep;
         self.write(sweep.limit, move |tx| sweep::sweep(tx, &sweep)).await
     }
@@ -169,16 +187,16 @@ impl LeaseStore for SqliteStore {
 
 #[async_trait]
 impl KindStore for SqliteStore {
-    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
         let (kinds, by) = (kinds.to_vec(), by.clone());
         self.write(kinds.len(), move |tx| kinds::put_kinds(tx, &kinds, &by)).await
     }
 
-    async fn kinds(&self) -> Answer<Vec<Kind>> {
+    async fn kinds(&self) -> StoreResult<Vec<Kind>> {
         self.read(|tx| kinds::kinds(tx)).await
     }
 
-    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+    async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
         self.read(move |tx| kinds::kinds_since(tx, since)).await
     }
 
@@ -187,17 +205,17 @@ impl KindStore for SqliteStore {
         kind: &KindName,
         change: &KindChange,
         by: &Actor,
-    ) -> Answer<KindChanged> {
+    ) -> StoreResult<KindChanged> {
         let (kind, change, by) = (kind.clone(), change.clone(), by.clone());
         self.write(1, move |tx| kinds::change_kind(tx, &kind, &change, &by)).await
     }
 
-    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
         let (edit, by) = (edit.clone(), by.clone());
         self.write(1, move |tx| kinds::edit_kind(tx, &edit, &by)).await
     }
 
-    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+    async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>> {
         let asks = asks.to_vec();
         self.write(asks.len(), move |tx| budgets::grant(tx, &asks)).await
     }
@@ -205,25 +223,30 @@ impl KindStore for SqliteStore {
 
 #[async_trait]
 impl OperateStore for SqliteStore {
-    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+    async fn change(
+        &self,
+        changes: &[Change],
+        by: &Actor,
+        keep: Retain,
+    ) -> StoreResult<Vec<Changed>> {
         let (changes, by) = (changes.to_vec(), by.clone());
         self.write(changes.len(), move |tx| change::change(tx, &changes, &by, keep)).await
     }
 
-    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+    async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
         self.write(limit, move |tx| sweep::deadlines(tx, grace, limit)).await
     }
 
-    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+    async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.read(move |tx| read::unannounced(tx, limit)).await
     }
 
-    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+    async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
         let dead = dead.to_vec();
         self.write(dead.len(), move |tx| prune::announce(tx, &dead)).await
     }
 
-    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+    async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         let wish = *prune;
         self.write(wish.limit, move |tx| prune::prune(tx, &wish)).await
     }
@@ -231,40 +254,40 @@ impl OperateStore for SqliteStore {
 
 #[async_trait]
 impl ReadStore for SqliteStore {
-    async fn now(&self) -> Answer<Timestamp> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         self.read(|tx| Ok(tx.now)).await
     }
 
-    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+    async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         self.read(move |tx| read::get(tx, job, Payload::Read)).await
     }
 
-    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         let jobs = jobs.to_vec();
         self.read(move |tx| read::find(tx, &jobs)).await
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {
         let jobs = jobs.to_vec();
         self.read(move |tx| read::live(tx, &jobs)).await
     }
 
-    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
         let (filter, page) = (filter.clone(), *page);
         self.read(move |tx| read::list(tx, &filter, &page)).await
     }
 
-    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+    async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
         let filter = filter.clone();
         self.read(move |tx| read::count(tx, &filter, scan_max)).await
     }
 
-    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+    async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures> {
         let scan = scan.clone();
         self.read(move |tx| failures::failures(tx, &scan)).await
     }
 
-    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+    async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.read(move |tx| read::attempts(tx, job)).await
     }
 
@@ -273,27 +296,27 @@ impl ReadStore for SqliteStore {
         job: Option<JobId>,
         before: Option<u64>,
         limit: usize,
-    ) -> Answer<Vec<AuditEntry>> {
+    ) -> StoreResult<Vec<AuditEntry>> {
         self.read(move |tx| read::audit(tx, job, before, limit)).await
     }
 
-    async fn tally(&self) -> Answer<Vec<Tally>> {
+    async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.read(|tx| sample::tally(tx)).await
     }
 
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
         let limits = limits.to_vec();
         self.read(move |tx| limits::limit_waits(tx, &limits)).await
     }
 
-    async fn books(&self) -> Answer<Books> {
+    async fn books(&self) -> StoreResult<Books> {
         self.read(|tx| read::books(tx)).await
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn risks(&self) -> Answer<Vec<Risk>> {
+    async fn risks(&self) -> StoreResult<Vec<Risk>> {
         let mut risks = self.read(|tx| read::risks(tx)).await?;
         if let Synchronous::Normal = self.shared.synchronous {
             let message = "normal: a power failure may lose the last acknowledged jobs; remove synchronous=normal";
@@ -303,7 +326,7 @@ impl Store for SqliteStore {
         Ok(risks)
     }
 
-    async fn unreadable(&self) -> Answer<Option<Risk>> {
+    async fn unreadable(&self) -> StoreResult<Option<Risk>> {
         self.read(|tx| unreadable::unreadable(tx)).await
     }
 
@@ -323,7 +346,7 @@ impl Store for SqliteStore {
         self.shared.woken.watch()
     }
 
-    async fn close(&self) -> Answer<()> {
+    async fn close(&self) -> StoreResult<()> {
         // Joining threads blocks, but each thread ends after its current statement.
         self.close_and_wait();
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::Notifier;
 use super::channel::{Channel, Item, NotifyCounts, Teller};
-use super::letters::{LetterId, Letters};
+use super::dead_letters::{LetterId, Letters};
 use super::notice::Notice;
 use super::route::Route;
 use super::settings::NotifySettings;
@@ -40,7 +40,7 @@ pub(crate) struct Notifying {
 
 /// All notifiers of an engine.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Inbox {
     pub(super) channels: Vec<Arc<Channel>>,
     pub(super) settings: NotifySettings,
     /// Dead letters created by this engine: it announces them first.
@@ -63,7 +63,7 @@ pub(crate) enum Outcome {
 
 /// The loops of the notifiers, before they run.
 pub(crate) struct Telling {
-    desk: Arc<Desk>,
+    desk: Arc<Inbox>,
     queues: Vec<mpsc::Receiver<Item>>,
 }
 
@@ -80,7 +80,7 @@ impl Notifying {
             channels.push(Arc::new(channel));
             queues.push(queue);
         }
-        let desk = Desk {
+        let desk = Inbox {
             channels,
             settings: self.settings,
             ours: Mutex::default(),
@@ -94,7 +94,7 @@ impl Notifying {
 }
 
 impl Telling {
-    pub(crate) fn desk(&self) -> Arc<Desk> {
+    pub(crate) fn desk(&self) -> Arc<Inbox> {
         Arc::clone(&self.desk)
     }
 
@@ -118,7 +118,7 @@ impl Telling {
     }
 }
 
-impl Desk {
+impl Inbox {
     /// Offers a notice to every notifier whose route selects it.
     fn offer(&self, notice: &Notice, now: Moment) {
         for channel in self.channels.iter().filter(|channel| channel.route.takes(notice)) {

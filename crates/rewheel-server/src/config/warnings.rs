@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A valid setting that weakens a guarantee or the security.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct ConfigWarning {
     /// The setting, such as `engine.lease_ttl`.
     pub key: String,
     /// What may happen.
@@ -21,25 +21,26 @@ impl Config {
     /// use std::time::Duration;
     ///
     /// let mut config = Config::default();
-    /// assert_eq!(config.doubts(), []);
-    /// config.engine.keep_keys = Duration::ZERO;
-    /// assert_eq!(config.doubts()[0].key, "retention.keep_keys");
+    /// assert_eq!(config.warnings(), []);
+    /// config.engine.retention_keys = Duration::ZERO;
+    /// assert_eq!(config.warnings()[0].key, "retention.keys");
     /// ```
-    pub fn doubts(&self) -> Vec<Doubt> {
-        let mut doubts = Vec::new();
-        let mut doubt = |key: String, why: &str| doubts.push(Doubt { key, why: why.to_owned() });
+    pub fn warnings(&self) -> Vec<ConfigWarning> {
+        let mut warnings = Vec::new();
+        let mut warn =
+            |key: String, why: &str| warnings.push(ConfigWarning { key, why: why.to_owned() });
         if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
             let why = "a short network failure makes other nodes run this node's jobs again";
-            doubt("engine.lease_ttl".to_owned(), why);
+            warn("engine.lease_ttl".to_owned(), why);
         }
-        if self.engine.keep_keys < Duration::from_secs(60) {
+        if self.engine.retention_keys < Duration::from_secs(60) {
             let why = "a client that submits again after its job has ended creates a second job";
-            doubt("retention.keep_keys".to_owned(), why);
+            warn("retention.keys".to_owned(), why);
         }
         if self.server.callback_allow.is_everything() {
             let why =
                 "lets every token with the role `admin` call every address of the internal network";
-            doubt("server.callback_allow".to_owned(), why);
+            warn("server.callback_allow".to_owned(), why);
         }
         for (kind, settings) in &self.kinds {
             let callback = settings.callback.as_ref();
@@ -47,10 +48,10 @@ impl Config {
             if callback.allow().is_everything() {
                 let why =
                     "lets every client that can submit call every address of the internal network";
-                doubt(format!("kinds.{kind}.callback.allow"), why);
+                warn(format!("kinds.{kind}.callback.allow"), why);
             }
         }
-        doubts
+        warnings
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
             [engine]
             lease_ttl = "500ms"
             [retention]
-            keep_keys = "0s"
+            keys = "0s"
             [kinds.open]
             runner = "callback"
             callback = { url = "https://a.example", allow = ["10.0.0.0/8", "::/0"] }
@@ -77,10 +78,10 @@ mod tests {
             callback = { url = "https://a.example", allow = ["10.0.0.0/8"] }
         "#;
         let keys: Vec<String> =
-            load(text, &[]).unwrap().doubts().into_iter().map(|doubt| doubt.key).collect();
+            load(text, &[]).unwrap().warnings().into_iter().map(|doubt| doubt.key).collect();
         let wanted = [
             "engine.lease_ttl",
-            "retention.keep_keys",
+            "retention.keys",
             "server.callback_allow",
             "kinds.open.callback.allow",
         ];

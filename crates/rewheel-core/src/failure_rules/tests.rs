@@ -1,7 +1,7 @@
 //! Tests of failure rules.
 
-use super::{Action, Router, Rule, Sticky};
-use crate::decision::{Because, Decision, GiveUp, History, Policy, Report};
+use super::{Action, FailureRule, FailureRules, Sticky};
+use crate::decision::{Decision, DueReason, GiveUp, History, Policy, Report};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use proptest::prelude::*;
@@ -27,22 +27,22 @@ fn stopped() -> Report {
 }
 
 fn retry(after: Duration, sticky: bool) -> Decision {
-    Decision::Retry { after, sticky, because: Because::Backoff }
+    Decision::Retry { after, sticky, because: DueReason::Backoff }
 }
 
-fn decided(router: &Router, report: &Report, history: &History) -> Decision {
+fn decided(router: &FailureRules, report: &Report, history: &History) -> Decision {
     router.route(report, &POLICY).decide(history, &Random::seeded(1))
 }
 
 /// Checks what a router with one rule for all failures decides about the first attempt.
 #[track_caller]
 fn check(action: Action, report: &Report, expected: &Decision) {
-    let router = Router::new().rule(Rule::new(action));
+    let router = FailureRules::new().rule(FailureRule::new(action));
     assert_eq!(decided(&router, report, &History::of_attempt(1)), *expected, "{action}");
 }
 
 #[track_caller]
-fn fits(rule: &Rule, failure: &Failure, expected: bool) {
+fn fits(rule: &FailureRule, failure: &Failure, expected: bool) {
     assert_eq!(rule.fits(failure), expected, "{rule:?} and {failure}");
 }
 
@@ -56,7 +56,7 @@ fn every_action_leads_to_its_decision() {
         (Action::RetrySlower(4), retry(seconds(20), false)),
         (
             Action::Snooze(minutes(5)),
-            Decision::Snooze { after: minutes(5), because: Because::Snooze },
+            Decision::Snooze { after: minutes(5), because: DueReason::Snooze },
         ),
         (Action::Dead, Decision::Dead { failure: failure.clone() }),
         (Action::Fail, Decision::Fail { failure }),
@@ -70,7 +70,8 @@ fn every_action_leads_to_its_decision() {
 
 #[test]
 fn what_no_rule_fits_goes_by_its_policy() {
-    let router = Router::new().rule(Rule::new(Action::Pause).on_category(Category::Timeout));
+    let router =
+        FailureRules::new().rule(FailureRule::new(Action::Pause).on_category(Category::Timeout));
     let first = History::of_attempt(1);
     let dead = Decision::Dead { failure: conflict() };
     assert_eq!(decided(&router, &stopped(), &first), dead);
@@ -82,10 +83,10 @@ fn what_no_rule_fits_goes_by_its_policy() {
 
 #[test]
 fn the_first_rule_that_fits_is_obeyed() {
-    let router = Router::new()
-        .rule(Rule::new(Action::Pause).on_code("404"))
-        .rule(Rule::new(Action::Fail).on_category(Category::Rejected))
-        .rule(Rule::new(Action::Cancel));
+    let router = FailureRules::new()
+        .rule(FailureRule::new(Action::Pause).on_code("404"))
+        .rule(FailureRule::new(Action::Fail).on_category(Category::Rejected))
+        .rule(FailureRule::new(Action::Cancel));
     let report = stopped();
     let routed = router.route(&report, &POLICY);
     assert_eq!(routed.rule, Some(1));
@@ -103,7 +104,7 @@ fn what_a_handler_says_outright_stands() {
         (Report::Cancel, Decision::Cancel),
         (
             Report::Snooze(seconds(7)),
-            Decision::Snooze { after: seconds(7), because: Because::Snooze },
+            Decision::Snooze { after: seconds(7), because: DueReason::Snooze },
         ),
     ];
     for action in [Action::Retry, Action::Dead, Action::Cancel, Action::Snooze(minutes(1))] {
@@ -116,13 +117,13 @@ fn what_a_handler_says_outright_stands() {
 #[test]
 fn attempts_run_out_under_every_retry() {
     for action in [Action::Retry, Action::RetryAfter(seconds(1)), Action::RetrySlower(2)] {
-        let router = Router::new().rule(Rule::new(action));
+        let router = FailureRules::new().rule(FailureRule::new(action));
         let last = decided(&router, &stopped(), &History::of_attempt(3));
         assert_eq!(last, Decision::Dead { failure: conflict() }, "{action}");
     }
-    let router = Router::new().rule(Rule::new(Action::Snooze(seconds(1))));
+    let router = FailureRules::new().rule(FailureRule::new(Action::Snooze(seconds(1))));
     let snoozed = decided(&router, &stopped(), &History::of_attempt(u32::MAX));
-    assert_eq!(snoozed, Decision::Snooze { after: seconds(1), because: Because::Snooze });
+    assert_eq!(snoozed, Decision::Snooze { after: seconds(1), because: DueReason::Snooze });
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_deadline_that_comes_first_ends_every_wait() {
         (Action::Snooze(seconds(7)), 7),
     ];
     for (action, wait) in waits {
-        let router = Router::new().rule(Rule::new(action));
+        let router = FailureRules::new().rule(FailureRule::new(action));
         let in_time = decided(&router, &stopped(), &left(millis(wait * 1_000 + 1)));
         assert_eq!(in_time.wait().map(|(after, _)| after), Some(seconds(wait)), "{action}");
         let late = decided(&router, &stopped(), &left(seconds(wait)));
@@ -150,7 +151,7 @@ fn no_rule_makes_a_retry_wait_longer_than_anybody_may() {
     check(Action::RetrySlower(1_000), &stopped(), &retry(seconds(60), false));
     // A longer backoff is not shortened.
     let slow = Policy { backoff: Backoff::fixed(minutes(10)), ..POLICY };
-    let router = Router::new().rule(Rule::new(Action::RetrySlower(3)));
+    let router = FailureRules::new().rule(FailureRule::new(Action::RetrySlower(3)));
     let report = stopped();
     let routed = router.route(&report, &slow);
     let decision = routed.decide(&History::of_attempt(1), &Random::seeded(1));
@@ -161,7 +162,7 @@ fn no_rule_makes_a_retry_wait_longer_than_anybody_may() {
 fn a_callee_that_asks_for_more_time_gets_it() {
     let asked =
         |time| Report::AttemptFailed { verdict: Verdict::RetryAfter(time), failure: conflict() };
-    let wait = |after, sticky| Decision::Retry { after, sticky, because: Because::RetryAfter };
+    let wait = |after, sticky| Decision::Retry { after, sticky, because: DueReason::RetryAfter };
     check(Action::Retry, &asked(seconds(30)), &wait(seconds(30), false));
     check(Action::RetryAfter(seconds(2)), &asked(seconds(30)), &wait(seconds(30), false));
     check(Action::RetryAfter(seconds(9)), &asked(seconds(1)), &wait(seconds(9), true));
@@ -178,15 +179,16 @@ fn a_rule_says_whether_a_retry_stays_with_its_holder() {
         (Sticky::No, 0, false),
     ];
     for (sticky, wait, stays) in table {
-        let rule = Rule::new(Action::RetryAfter(seconds(wait))).sticky(sticky);
-        let decision = decided(&Router::new().rule(rule), &stopped(), &History::of_attempt(1));
+        let rule = FailureRule::new(Action::RetryAfter(seconds(wait))).sticky(sticky);
+        let decision =
+            decided(&FailureRules::new().rule(rule), &stopped(), &History::of_attempt(1));
         assert_eq!(decision, retry(seconds(wait), stays), "{sticky:?} {wait}");
     }
 }
 
 #[test]
 fn a_rule_looks_at_category_code_status_and_message() {
-    let rule = || Rule::new(Action::Dead);
+    let rule = || FailureRule::new(Action::Dead);
     let (busy, plain) = (
         Failure::new(Category::Transient, Some("503"), "busy"),
         Failure::new(Category::Io, None, "reset"),
@@ -253,10 +255,10 @@ fn what_is_no_action_says_what_is() {
 
 #[test]
 fn a_rule_that_makes_no_sense_is_named() {
-    let good = || Router::new().rule(Rule::new(Action::Retry).on_code("a"));
+    let good = || FailureRules::new().rule(FailureRule::new(Action::Retry).on_code("a"));
     assert_eq!(good().check(), Ok(()));
-    let says = |rule: Rule| good().rule(rule).check().unwrap_err().to_string();
-    let rule = Rule::new;
+    let says = |rule: FailureRule| good().rule(rule).check().unwrap_err().to_string();
+    let rule = FailureRule::new;
     let beside = says(rule(Action::Dead).on_code("a*b"));
     assert_eq!(beside, "rule 2: code: `a*b`: a `*` may only be the last character");
     assert_eq!(says(rule(Action::Dead).on_code("")), "rule 2: code: must be 1 to 64 bytes");
@@ -286,16 +288,16 @@ fn a_rule_that_makes_no_sense_is_named() {
     let hidden = hidden.unwrap_err().to_string();
     assert_eq!(hidden, "rule 3: is never reached: rule 2 matches every failure");
     let many = (0..=Limits::ROUTES_MAX)
-        .fold(Router::new(), |router, _| router.rule(rule(Action::Retry).on_code("a")));
+        .fold(FailureRules::new(), |router, _| router.rule(rule(Action::Retry).on_code("a")));
     assert_eq!(many.check().unwrap_err().to_string(), "rule 65: has 65 rules; the limit is 64");
 }
 
 #[test]
 fn a_wait_that_would_be_cut_is_named() {
-    let router = Router::new().rule(Rule::new(Action::RetryAfter(seconds(61))));
+    let router = FailureRules::new().rule(FailureRule::new(Action::RetryAfter(seconds(61))));
     let error = router.check_waits(&POLICY).unwrap_err().to_string();
     assert_eq!(error, "rule 1: then: `retry 1m1s` is longer than retry_after_max (1m)");
-    let router = Router::new().rule(Rule::new(Action::RetryAfter(seconds(60))));
+    let router = FailureRules::new().rule(FailureRule::new(Action::RetryAfter(seconds(60))));
     assert_eq!(router.check_waits(&POLICY), Ok(()));
 }
 
@@ -314,7 +316,7 @@ proptest! {
         let verdict = asked.map_or(Verdict::Retry, |asked| Verdict::RetryAfter(seconds(asked)));
         let report = Report::AttemptFailed { verdict, failure: conflict() };
         let history = History { deadline_in: Some(seconds(left)), ..History::of_attempt(attempt) };
-        let router = Router::new().rule(Rule::new(actions[which]));
+        let router = FailureRules::new().rule(FailureRule::new(actions[which]));
         let decision = decided(&router, &report, &history);
         if let Some((after, _)) = decision.wait() {
             prop_assert!(after < seconds(left));

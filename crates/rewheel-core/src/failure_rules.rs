@@ -29,14 +29,14 @@ pub enum Sticky {
 ///
 /// ```
 /// use rewheel::{Category, minutes};
-/// use rewheel_core::{Action, Failure, Rule};
+/// use rewheel_core::{Action, Failure, FailureRule};
 ///
-/// let rule = Rule::new(Action::Snooze(minutes(5))).on_category(Category::Rejected).on_code("card_*");
+/// let rule = FailureRule::new(Action::Snooze(minutes(5))).on_category(Category::Rejected).on_code("card_*");
 /// assert!(rule.fits(&Failure::new(Category::Rejected, Some("card_locked"), "")));
 /// assert!(!rule.fits(&Failure::new(Category::Timeout, Some("card_locked"), "")));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct FailureRule {
     /// Categories to match; empty matches any.
     pub categories: Vec<Category>,
     /// Codes to match, where a `*` at the end matches any rest; empty matches any.
@@ -51,10 +51,10 @@ pub struct Rule {
     pub sticky: Sticky,
 }
 
-impl Rule {
+impl FailureRule {
     /// Creates a rule without conditions, which matches every failure.
-    pub const fn new(action: Action) -> Rule {
-        Rule {
+    pub const fn new(action: Action) -> FailureRule {
+        FailureRule {
             categories: Vec::new(),
             codes: Vec::new(),
             statuses: StatusSet::EMPTY,
@@ -66,35 +66,35 @@ impl Rule {
 
     /// Adds a category to match.
     #[must_use]
-    pub fn on_category(mut self, category: Category) -> Rule {
+    pub fn on_category(mut self, category: Category) -> FailureRule {
         self.categories.push(category);
         self
     }
 
     /// Adds a code to match; a `*` at the end matches any rest.
     #[must_use]
-    pub fn on_code(mut self, code: &str) -> Rule {
+    pub fn on_code(mut self, code: &str) -> FailureRule {
         self.codes.push(code.to_owned());
         self
     }
 
     /// Adds HTTP statuses to match.
     #[must_use]
-    pub fn on_status(mut self, statuses: StatusSet) -> Rule {
+    pub fn on_status(mut self, statuses: StatusSet) -> FailureRule {
         self.statuses = self.statuses.union(statuses);
         self
     }
 
     /// Sets the part of the message to match, ignoring case.
     #[must_use]
-    pub fn on_message(mut self, part: &str) -> Rule {
+    pub fn on_message(mut self, part: &str) -> FailureRule {
         self.message = Some(part.to_owned());
         self
     }
 
     /// Sets whether a retry stays with its holder.
     #[must_use]
-    pub const fn sticky(mut self, sticky: Sticky) -> Rule {
+    pub const fn sticky(mut self, sticky: Sticky) -> FailureRule {
         self.sticky = sticky;
         self
     }
@@ -172,38 +172,38 @@ fn has(message: &str, part: &str) -> bool {
 ///
 /// ```
 /// use rewheel::{Category, Random, StatusSet, Verdict, minutes};
-/// use rewheel_core::{Action, Because, Decision, Failure, History, Policy, Report, Router, Rule};
+/// use rewheel_core::{Action, DueReason, Decision, Failure, History, Policy, Report, FailureRules, FailureRule};
 ///
-/// let router = Router::new()
-///     .rule(Rule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409)))
-///     .rule(Rule::new(Action::RetrySlower(4)).on_category(Category::Throttled));
+/// let router = FailureRules::new()
+///     .rule(FailureRule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409)))
+///     .rule(FailureRule::new(Action::RetrySlower(4)).on_category(Category::Throttled));
 ///
 /// let conflict = Failure::new(Category::Rejected, Some("409"), "being edited");
 /// let report = Report::AttemptFailed { verdict: Verdict::Stop, failure: conflict };
 /// let routed = router.route(&report, &Policy::default());
 /// let decision = routed.decide(&History::of_attempt(1), &Random::thread());
-/// assert_eq!(decision, Decision::Snooze { after: minutes(5), because: Because::Snooze });
+/// assert_eq!(decision, Decision::Snooze { after: minutes(5), because: DueReason::Snooze });
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Router {
-    rules: Vec<Rule>,
+pub struct FailureRules {
+    rules: Vec<FailureRule>,
 }
 
-impl Router {
+impl FailureRules {
     /// Creates a router without rules.
-    pub const fn new() -> Router {
-        Router { rules: Vec::new() }
+    pub const fn new() -> FailureRules {
+        FailureRules { rules: Vec::new() }
     }
 
     /// Adds a rule, which applies if no earlier rule matches.
     #[must_use]
-    pub fn rule(mut self, rule: Rule) -> Router {
+    pub fn rule(mut self, rule: FailureRule) -> FailureRules {
         self.rules.push(rule);
         self
     }
 
     /// Returns the rules in their order.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[FailureRule] {
         &self.rules
     }
 

@@ -1,6 +1,6 @@
 //! Counts client connections, and chooses which to close.
 
-use super::line::{Cut, Line, Phase};
+use super::connection::{Connection, Cut, Phase};
 use crate::config::LimitSettings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,37 +13,37 @@ const LEAVING_MAX: usize = 256;
 
 /// The open connections.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Registry {
     now: Arc<AtomicU32>,
     connections_max: usize,
     head_ticks: u32,
     idle_ticks: u32,
     write_ticks: u32,
     entered: AtomicU64,
-    lines: Mutex<HashMap<u64, Arc<Line>>>,
+    lines: Mutex<HashMap<u64, Arc<Connection>>>,
 }
 
 /// The slot of a connection. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Place {
-    room: Arc<Room>,
+pub(super) struct Slot {
+    room: Arc<Registry>,
     number: u64,
-    pub(super) line: Arc<Line>,
+    pub(super) line: Arc<Connection>,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.room.lines().remove(&self.number);
     }
 }
 
-impl Room {
-    pub(super) fn new(limits: &LimitSettings, tick: Duration) -> Room {
+impl Registry {
+    pub(super) fn new(limits: &LimitSettings, tick: Duration) -> Registry {
         let ticks = |limit: Duration| {
             let ticks = limit.as_nanos().div_ceil(tick.as_nanos().max(1));
             u32::try_from(ticks).unwrap_or(u32::MAX / 2)
         };
-        Room {
+        Registry {
             now: Arc::new(AtomicU32::new(0)),
             connections_max: limits.connections_max,
             head_ticks: ticks(limits.head_timeout),
@@ -54,12 +54,12 @@ impl Room {
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<u64, Arc<Line>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives a new connection a slot, if necessary by closing an idle one.
-    pub(super) fn enter(self: &Arc<Room>) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Registry>) -> Option<Slot> {
         let mut lines = self.lines();
         // Connections being closed need a moment to send their last response.
         let is_full = lines.len() >= self.connections_max;
@@ -67,10 +67,10 @@ impl Room {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        let line = Arc::new(Line::new(Arc::clone(&self.now)));
+        let line = Arc::new(Connection::new(Arc::clone(&self.now)));
         lines.insert(number, Arc::clone(&line));
         drop(lines);
-        Some(Place { room: Arc::clone(self), number, line })
+        Some(Slot { room: Arc::clone(self), number, line })
     }
 
     /// Closes the connection that has been idle longest. Returns whether there was one.
@@ -99,24 +99,24 @@ impl Room {
 }
 
 /// Connections that never finished a request come first, then those that have waited longest.
-fn cut_one(lines: &HashMap<u64, Arc<Line>>) -> bool {
+fn cut_one(lines: &HashMap<u64, Arc<Connection>>) -> bool {
     // A connection with an unread response is not idle.
-    let is_done = |line: &Arc<Line>| line.phase() != Phase::Busy && line.stalled().is_none();
-    let waits = |line: &&Arc<Line>| is_done(line) && !line.is_cut();
-    let rank = |line: &&Arc<Line>| (line.phase() == Phase::Head, line.waited());
+    let is_done = |line: &Arc<Connection>| line.phase() != Phase::Busy && line.stalled().is_none();
+    let waits = |line: &&Arc<Connection>| is_done(line) && !line.is_cut();
+    let rank = |line: &&Arc<Connection>| (line.phase() == Phase::Head, line.waited());
     let longest = lines.values().filter(waits).max_by_key(rank);
     longest.inspect(|line| line.cut(Cut::Crowded)).is_some()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Room;
+    use super::Registry;
     use crate::config::LimitSettings;
     use rewheel::seconds;
     use std::sync::Arc;
 
     /// A room for one connection, with an idle timeout of ten ticks and a write timeout of five.
-    fn room() -> Arc<Room> {
+    fn room() -> Arc<Registry> {
         let (idle_timeout, write_timeout) = (seconds(10), seconds(5));
         let limits = LimitSettings {
             connections_max: 1,
@@ -124,7 +124,7 @@ mod tests {
             write_timeout,
             ..LimitSettings::default()
         };
-        Arc::new(Room::new(&limits, seconds(1)))
+        Arc::new(Registry::new(&limits, seconds(1)))
     }
 
     #[test]

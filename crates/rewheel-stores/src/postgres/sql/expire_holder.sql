@@ -1,5 +1,5 @@
--- bury: expires holder $2 if it has not renewed since renewal $3 and its lease has expired; holder $1 must be alive. A transaction that
--- leases jobs to holder $2 has locked its row and finishes first; the lock timeout is short. Contract: LeaseStore::bury.
+-- expire_holder: expires holder $2 if it has not renewed since renewal $3 and its lease has expired; holder $1 must be alive. A transaction that
+-- leases jobs to holder $2 has locked its row and finishes first; the lock timeout is short. Contract: LeaseStore::expire_holder.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $4 AS now),
 buried AS MATERIALIZED (
     SELECT holders.seq FROM rewheel.holders, clock

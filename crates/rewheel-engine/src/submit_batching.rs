@@ -6,7 +6,7 @@
 use crate::shared::Shared;
 use rewheel::CancelToken;
 use rewheel_core::NewJob;
-use rewheel_core::store::{Answer, Insert, Inserted, Sent, StoreError};
+use rewheel_core::store::{Insert, Inserted, Sent, StoreError, StoreResult};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ struct Queue {
 #[derive(Debug)]
 struct Entry {
     job: NewJob,
-    answer: oneshot::Sender<Answer<Inserted>>,
+    answer: oneshot::Sender<StoreResult<Inserted>>,
 }
 
 /// Counts a job while it is underway.
@@ -59,7 +59,7 @@ impl Gather {
     }
 
     /// Lets a job wait for the next flush, if there will be one.
-    fn wait(&self, job: &NewJob) -> Option<oneshot::Receiver<Answer<Inserted>>> {
+    fn wait(&self, job: &NewJob) -> Option<oneshot::Receiver<StoreResult<Inserted>>> {
         let (answer, answered) = oneshot::channel();
         let mut queue = self.queue();
         if !queue.is_served || queue.waiting.len() >= WAITING_MAX {
@@ -83,7 +83,7 @@ impl Gather {
 ///
 /// # Cancel safety
 /// The job may or may not be stored; it has its id, so sending it again is harmless.
-pub(crate) async fn insert(shared: &Shared, job: &NewJob) -> Answer<Vec<Inserted>> {
+pub(crate) async fn insert(shared: &Shared, job: &NewJob) -> StoreResult<Vec<Inserted>> {
     let gather = &shared.intake.gather;
     let is_alone = gather.underway.fetch_add(1, Ordering::Relaxed) == 0;
     let _underway = Underway(&gather.underway);

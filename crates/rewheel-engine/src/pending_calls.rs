@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Calls that may return leases: claims, direct inserts, sticky settles. A lease that is in the store but unknown to this engine
+/// PendingCalls that may return leases: claims, direct inserts, sticky settles. A lease that is in the store but unknown to this engine
 /// is lost only after every such call that was in progress has ended.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct PendingCalls {
     numbers: Mutex<Numbers>,
     ended: Notify,
     /// Notified of each call whose outcome is unknown.
@@ -24,14 +24,14 @@ struct Numbers {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Call<'c> {
-    calls: &'c Calls,
+    calls: &'c PendingCalls,
     number: u64,
     has_ended: bool,
 }
 
-impl Calls {
-    pub(crate) fn new(unsure: Arc<Notify>) -> Calls {
-        Calls { numbers: Mutex::default(), ended: Notify::new(), unsure }
+impl PendingCalls {
+    pub(crate) fn new(unsure: Arc<Notify>) -> PendingCalls {
+        PendingCalls { numbers: Mutex::default(), ended: Notify::new(), unsure }
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
@@ -85,7 +85,7 @@ impl Drop for Call<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Calls;
+    use super::PendingCalls;
     use std::future::Future;
     use std::pin::pin;
     use std::sync::Arc;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn waits_for_those_on_their_way_and_no_others() {
-        let calls = Calls::new(Arc::default());
+        let calls = PendingCalls::new(Arc::default());
         let (one, other) = (calls.begin(), calls.begin());
         let mut ended = pin!(calls.ended());
         let mut is_over =
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn tells_of_a_call_that_was_given_up() {
         let unsure = Arc::new(tokio::sync::Notify::new());
-        let calls = Calls::new(Arc::clone(&unsure));
+        let calls = PendingCalls::new(Arc::clone(&unsure));
         let mut told = pin!(calls.unsure());
         let mut is_told = || told.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
         calls.begin().end();

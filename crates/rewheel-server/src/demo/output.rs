@@ -2,7 +2,7 @@
 
 use rewheel::duration;
 use rewheel_core::store::{AttemptRecord, Books};
-use rewheel_core::{Because, Failure, Job, Status, Timestamp, printable};
+use rewheel_core::{DueReason, Failure, Job, Status, Timestamp, printable};
 use std::fmt;
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ fn retry(job: &Job, attempt: &AttemptRecord) -> String {
     let failed = format!("attempt {} failed, {}", attempt.attempt, short(&attempt.failure));
     let Some(delay) = attempt.delay else { return failed };
     // The job stores only the reason of its latest wait.
-    let is_asked = job.attempt == attempt.attempt && job.because == Because::RetryAfter;
+    let is_asked = job.attempt == attempt.attempt && job.because == DueReason::RetryAfter;
     let asked = if is_asked { ", as asked" } else { "" };
     format!("{failed}; again in {}{asked}", rounded(delay))
 }

@@ -1,9 +1,9 @@
 //! Checks that a bulkhead hands out its slots in order.
 
-use crate::bulkhead::{Bulkhead, BulkheadBuilder, Place};
+use crate::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
 use crate::clock::ManualClock;
 use crate::duration::millis;
-use crate::error::Why;
+use crate::error::GiveUpReason;
 use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::task::{AbortHandle, JoinSet, yield_now};
@@ -14,7 +14,7 @@ struct Crowd {
     bulkhead: Bulkhead,
     clock: ManualClock,
     tasks: JoinSet<()>,
-    inside: Arc<Mutex<Vec<(usize, Place)>>>,
+    inside: Arc<Mutex<Vec<(usize, BulkheadPermit)>>>,
     refused: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -38,7 +38,7 @@ impl Crowd {
             match bulkhead.acquire().await {
                 Ok(place) => inside.lock().unwrap().push((name, place)),
                 Err(error) => {
-                    assert_eq!((error.why, error.retry_in), (Why::BulkheadFull, None));
+                    assert_eq!((error.why, error.retry_in), (GiveUpReason::BulkheadFull, None));
                     refused.lock().unwrap().push(name);
                 }
             }
@@ -84,7 +84,7 @@ async fn settle() {
 
 #[tokio::test]
 async fn places_are_given_in_the_order_in_which_callers_came() {
-    let mut crowd = Crowd::new(Bulkhead::places(2).queue_max(10));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(2).queue_max(10));
     for name in 0..6 {
         crowd.comes(name).await;
     }
@@ -102,7 +102,7 @@ async fn places_are_given_in_the_order_in_which_callers_came() {
 
 #[tokio::test]
 async fn two_places_that_come_free_at_once_go_to_two() {
-    let mut crowd = Crowd::new(Bulkhead::places(2).queue_max(10));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(2).queue_max(10));
     for name in 0..5 {
         crowd.comes(name).await;
     }
@@ -114,7 +114,7 @@ async fn two_places_that_come_free_at_once_go_to_two() {
 
 #[tokio::test]
 async fn only_so_many_wait() {
-    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(2));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(2));
     for name in 0..5 {
         crowd.comes(name).await;
     }
@@ -126,7 +126,7 @@ async fn only_so_many_wait() {
 
 #[tokio::test]
 async fn nobody_waits_unless_told_to() {
-    let mut crowd = Crowd::new(Bulkhead::places(1));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1));
     crowd.comes(0).await;
     crowd.comes(1).await;
     crowd.check(&[0], 0, &[1]);
@@ -134,7 +134,7 @@ async fn nobody_waits_unless_told_to() {
 
 #[tokio::test]
 async fn a_wait_that_is_too_long_ends_on_time() {
-    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10).wait_max(millis(100)));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10).wait_max(millis(100)));
     crowd.comes(0).await;
     crowd.comes(1).await;
     crowd.pass(millis(50)).await;
@@ -154,7 +154,7 @@ async fn callers_that_are_dropped_leave_the_line() {
     let cases: [(&[usize], &[usize]); 5] =
         [(&[1], &[2]), (&[2], &[1]), (&[3], &[1]), (&[1, 2], &[3]), (&[3, 1, 2], &[])];
     for (dropped, inside) in cases {
-        let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+        let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
         let mut tasks = Vec::new();
         for name in 0..4 {
             tasks.push(crowd.comes(name).await);
@@ -171,7 +171,7 @@ async fn callers_that_are_dropped_leave_the_line() {
 /// The slot was freed for the caller, and it had been woken, when it was dropped.
 #[tokio::test]
 async fn a_woken_caller_that_is_dropped_wakes_the_next() {
-    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
     crowd.comes(0).await;
     let first = crowd.comes(1).await;
     crowd.comes(2).await;
@@ -183,36 +183,36 @@ async fn a_woken_caller_that_is_dropped_wakes_the_next() {
 
 #[tokio::test]
 async fn who_does_not_wait_does_not_overtake_those_who_do() {
-    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
     crowd.comes(0).await;
     crowd.comes(1).await;
     crowd.inside.lock().unwrap().clear();
     assert_eq!(crowd.bulkhead.free(), 1);
-    assert_eq!(crowd.bulkhead.try_acquire().unwrap_err().why, Why::BulkheadFull);
+    assert_eq!(crowd.bulkhead.try_acquire().unwrap_err().why, GiveUpReason::BulkheadFull);
     settle().await;
     crowd.check(&[1], 0, &[]);
 }
 
 #[tokio::test]
 async fn a_call_has_a_place_for_as_long_as_it_runs() {
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let failing = bulkhead.call(async || {
         assert_eq!(bulkhead.free(), 0);
         Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut))
     });
     let error = failing.await.unwrap_err();
-    assert_eq!((error.why(), error.attempts(), bulkhead.free()), (Why::Stopped, 1, 1));
+    assert_eq!((error.reason(), error.attempts(), bulkhead.free()), (GiveUpReason::Stopped, 1, 1));
 
     let place = bulkhead.try_acquire().unwrap();
     let refused = bulkhead.call(async || Ok::<_, io::Error>(())).await.unwrap_err();
-    assert_eq!((refused.why(), refused.attempts()), (Why::BulkheadFull, 0));
+    assert_eq!((refused.reason(), refused.attempts()), (GiveUpReason::BulkheadFull, 0));
     drop(place);
     assert!(bulkhead.call(async || Ok::<_, io::Error>(())).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_panic_frees_the_place() {
-    let bulkhead = Bulkhead::places(1).queue_max(1).build();
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).build();
     let mut tasks = JoinSet::new();
     let inside = bulkhead.clone();
     tasks.spawn(async move {
@@ -225,7 +225,7 @@ async fn a_panic_frees_the_place() {
 #[test]
 fn threads_never_get_more_places_than_there_are() {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    let bulkhead = Bulkhead::places(1).build();
+    let bulkhead = Bulkhead::concurrency(1).build();
     let inside = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -6,7 +6,9 @@ use super::session::Session;
 use super::verbs::insert::{Insertion, lanes_changed};
 use super::verbs::settle;
 use crate::batch::leave_out;
-use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Settled, Settlement, StoreError};
+use rewheel_core::store::{
+    IfRefused, Insert, Inserted, Settled, Settlement, StoreError, StoreResult,
+};
 use rewheel_core::{HolderId, NewJob, Timestamp, When};
 use std::fmt::Write;
 use std::time::Duration;
@@ -43,7 +45,7 @@ impl PostgresStore {
         &self,
         transaction: &Transaction<'_>,
         insert: &Insert<'_>,
-    ) -> Answer<Vec<Inserted>> {
+    ) -> StoreResult<Vec<Inserted>> {
         let insert = Insert { direct: None, ..insert.clone() };
         // Try twice: if the cached lanes are out of date, they are looked up again.
         for _ in 0..2 {
@@ -63,7 +65,7 @@ impl PostgresStore {
         transaction: &Transaction<'_>,
         insert: &Insert<'_>,
         insertion: &mut Insertion<'_>,
-    ) -> Answer<Option<Vec<Inserted>>> {
+    ) -> StoreResult<Option<Vec<Inserted>>> {
         let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
         // Without keys, nothing is written until it is certain that all jobs can be stored.
         let guarded = insert.if_refused == IfRefused::StoreNothing
@@ -104,7 +106,7 @@ impl PostgresStore {
         transaction: &Transaction<'_>,
         holder: HolderId,
         settlements: &[Settlement],
-    ) -> Answer<Vec<Settled>> {
+    ) -> StoreResult<Vec<Settled>> {
         let session = Session::theirs(&self.shared, transaction);
         let answers = settle::settle_mixed(&session, holder, settlements).await;
         session.end(answers).await.map(|(answers, _)| answers)
@@ -115,7 +117,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// Returns an error if the statement fails.
-    pub async fn wake_in(&self, transaction: &Transaction<'_>) -> Answer<()> {
+    pub async fn wake_in(&self, transaction: &Transaction<'_>) -> StoreResult<()> {
         let text = format!("SELECT {}.rewheel_wake()", self.shared.schema);
         let told = transaction.batch_execute(&text).await;
         told.map_err(|error| StoreError::Unavailable(error.into()))
@@ -134,12 +136,12 @@ impl PostgresStore {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert_sql(&self, job: &NewJob) -> Answer<String> {
+    pub fn insert_sql(&self, job: &NewJob) -> StoreResult<String> {
         insert_sql(&self.shared.schema, job)
     }
 }
 
-fn insert_sql(schema: &str, job: &NewJob) -> Answer<String> {
+fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     let rejected = |why: &str| StoreError::Rejected(why.into());
     if job.backoff.is_some() {
         return Err(rejected("a job submitted by SQL cannot set its own backoff"));

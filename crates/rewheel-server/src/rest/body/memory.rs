@@ -13,7 +13,7 @@ const SMALL_PART: usize = 8;
 
 /// The memory for all request bodies: `server.limits.bodies_bytes_max`.
 #[derive(Debug)]
-pub(crate) struct BodyRoom {
+pub(crate) struct BodyMemory {
     bytes_max: usize,
     used: Mutex<Used>,
 }
@@ -25,9 +25,9 @@ struct Used {
     large: usize,
 }
 
-impl BodyRoom {
-    pub(crate) fn new(bytes_max: usize) -> BodyRoom {
-        BodyRoom { bytes_max, used: Mutex::default() }
+impl BodyMemory {
+    pub(crate) fn new(bytes_max: usize) -> BodyMemory {
+        BodyMemory { bytes_max, used: Mutex::default() }
     }
 
     /// Changes the share of one request from `from` to `to` bytes. Fails without an effect if the share grows beyond the limit.
@@ -66,12 +66,12 @@ pub(in crate::rest) struct Share(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
-    room: Arc<BodyRoom>,
+    room: Arc<BodyMemory>,
     bytes: Mutex<usize>,
 }
 
 impl Share {
-    pub(in crate::rest) fn new(room: Arc<BodyRoom>) -> Share {
+    pub(in crate::rest) fn new(room: Arc<BodyMemory>) -> Share {
         Share(Arc::new(Held { room, bytes: Mutex::default() }))
     }
 
@@ -102,13 +102,13 @@ impl Drop for Held {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, BodyRoom, SMALL_HELD_MAX, Share};
+    use super::{Arc, BodyMemory, SMALL_HELD_MAX, Share};
 
     const MIB: usize = 1024 * 1024;
 
     #[test]
     fn large_bodies_leave_room_for_small_ones() {
-        let room = Arc::new(BodyRoom::new(8 * MIB));
+        let room = Arc::new(BodyMemory::new(8 * MIB));
         let share = || Share::new(Arc::clone(&room));
         let large: Vec<Share> = (0..7).map(|_| share()).collect();
         assert!(large.iter().all(|share| share.resize(MIB).is_ok()));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn small_bodies_may_use_all_of_it() {
-        let room = Arc::new(BodyRoom::new(10_000));
+        let room = Arc::new(BodyMemory::new(10_000));
         let share = Share::new(Arc::clone(&room));
         assert!(share.resize(10_000).is_ok());
         assert!(share.resize(10_001).is_err());

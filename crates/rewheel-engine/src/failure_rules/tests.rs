@@ -2,12 +2,12 @@
 
 use crate::settings::KindSettings;
 use rewheel::{Category, StatusSet, minutes, seconds};
-use rewheel_core::{Action, Router, Rule, Sticky};
+use rewheel_core::{Action, FailureRule, FailureRules, Sticky};
 use serde_json::{Value, json};
 
 fn parse(routes: &Value) -> Result<KindSettings, String> {
-    let settings: KindSettings =
-        serde_json::from_value(json!({ "routes": routes })).map_err(|error| error.to_string())?;
+    let settings: KindSettings = serde_json::from_value(json!({ "failure_rules": routes }))
+        .map_err(|error| error.to_string())?;
     settings.check().map_err(|error| error.to_string())?;
     Ok(settings)
 }
@@ -29,11 +29,15 @@ fn rules_are_read_and_written_back() {
         {"then": "pause"},
     ]);
     let settings = parse(&routes).unwrap();
-    let expected = Router::new()
-        .rule(Rule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409)))
-        .rule(Rule::new(Action::RetrySlower(4)).on_category(Category::Throttled).sticky(Sticky::No))
+    let expected = FailureRules::new()
+        .rule(FailureRule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409)))
         .rule(
-            Rule::new(Action::RetryAfter(seconds(30)))
+            FailureRule::new(Action::RetrySlower(4))
+                .on_category(Category::Throttled)
+                .sticky(Sticky::No),
+        )
+        .rule(
+            FailureRule::new(Action::RetryAfter(seconds(30)))
                 .on_category(Category::Io)
                 .on_category(Category::Timeout)
                 .on_code("E*")
@@ -41,27 +45,30 @@ fn rules_are_read_and_written_back() {
                 .sticky(Sticky::Yes),
         )
         .rule(
-            Rule::new(Action::Dead)
+            FailureRule::new(Action::Dead)
                 .on_code("card_*")
                 .on_code("stolen")
                 .on_status(StatusSet::EMPTY.with(404).with_class(5)),
         )
-        .rule(Rule::new(Action::Pause));
-    assert_eq!(settings.routes, expected);
-    assert_eq!(serde_json::to_value(&settings).unwrap()["routes"], routes);
+        .rule(FailureRule::new(Action::Pause));
+    assert_eq!(settings.failure_rules, expected);
+    assert_eq!(serde_json::to_value(&settings).unwrap()["failure_rules"], routes);
 }
 
 #[test]
 fn a_status_may_be_a_number_or_several() {
     let settings = parse(&json!([{"when": {"status": [409, "5xx"]}, "then": "dead"}])).unwrap();
     let statuses = StatusSet::EMPTY.with(409).with_class(5);
-    assert_eq!(settings.routes, Router::new().rule(Rule::new(Action::Dead).on_status(statuses)));
+    assert_eq!(
+        settings.failure_rules,
+        FailureRules::new().rule(FailureRule::new(Action::Dead).on_status(statuses))
+    );
 }
 
 #[test]
 fn a_kind_without_rules_does_not_mention_them() {
     let written = serde_json::to_value(KindSettings::default()).unwrap();
-    assert!(written.get("routes").is_none(), "an older node can still read it");
+    assert!(written.get("failure_rules").is_none(), "an older node can still read it");
 }
 
 #[test]
