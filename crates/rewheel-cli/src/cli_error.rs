@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(crate) mod exit {
     /// The command failed, or the doctor found a problem.
     pub(crate) const FAILED: u8 = 1;
-    /// The arguments or the request are invalid.
+    /// The arguments, the config or a value in the request are not valid.
     pub(crate) const USAGE: u8 = 2;
     /// The command failed for some jobs.
     pub(crate) const PARTLY: u8 = 3;
@@ -65,7 +65,8 @@ impl CliError {
         let text = |name: &str| problem[name].as_str().map(screen::inline);
         let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
         let error = anyhow::Error::msg(with_errors(&detail, problem));
-        CliError { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
+        let code = exit_code(status, problem["code"].as_str());
+        CliError { code, error, hint: text("hint"), problem: Some(document) }
     }
 
     /// Builds the error of a benchmark: store errors have their own exit codes.
@@ -109,12 +110,15 @@ fn with_errors(detail: &str, problem: &Value) -> String {
     text
 }
 
-fn of_status(status: u16) -> u8 {
-    match status {
-        401 | 403 => exit::AUTH,
-        404 => exit::NOT_FOUND,
-        409 | 412 => exit::CONFLICT,
-        502..=504 | 507 => exit::UNAVAILABLE,
+/// Returns the exit code for the status of an answer and the code of its problem document.
+fn exit_code(status: u16, code: Option<&str>) -> u8 {
+    match (status, code) {
+        // The server rejects a value that was given to the command.
+        (400, Some("bad_query" | "bad_json")) | (422, Some("invalid_field")) => exit::USAGE,
+        (401 | 403, _) => exit::AUTH,
+        (404, _) => exit::NOT_FOUND,
+        (409 | 412, _) => exit::CONFLICT,
+        (502..=504 | 507, _) => exit::UNAVAILABLE,
         _ => exit::FAILED,
     }
 }

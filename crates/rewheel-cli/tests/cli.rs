@@ -126,11 +126,13 @@ fn mistakes_have_their_exit_codes() {
     assert_eq!(unknown.code, 1);
     assert!(unknown.err.starts_with("error: kind `post` does not exist\nhint: "), "{unknown:?}");
     let field = served.run(&["submit", "mail", "1", "--priority", "10", "--delay", "-5s"]);
-    assert_eq!(field.code, 1);
+    assert_eq!(field.code, 2);
     assert!(field.err.contains("/priority must be 0..9") && field.err.contains("/delay must not"));
     let json = served.run(&["submit", "mail", "1", "--priority", "10", "--json"]);
     let problem: Value = serde_json::from_str(&json.err).unwrap();
-    assert_eq!((json.code, &problem["code"]), (1, &"invalid_field".into()));
+    assert_eq!((json.code, &problem["code"]), (2, &"invalid_field".into()));
+    let query = served.run(&["jobs", "list", "--due-after", "soon"]);
+    assert_eq!(query.code, 2, "{query:?}");
     assert_eq!(served.run(&["submit", "mail", "not json"]).code, 2);
     assert_eq!(served.run(&["submit", "mail", "@nowhere.json"]).code, 2);
     assert_eq!(served.run(&["submit"]).code, 2);
