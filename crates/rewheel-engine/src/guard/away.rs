@@ -72,8 +72,7 @@ impl Away {
         let text = error.with_causes();
         tracing::debug!(verb, error = text, "store call failed, retrying");
         // What it means is said by whoever repeats it; what caused it is to be kept.
-        let cause = text.strip_prefix(&format!("{error}: ")).map(str::to_owned);
-        self.enter().last = cause.unwrap_or(text);
+        self.enter().last = error.causes().unwrap_or(text);
     }
 
     /// Returns whether the failure that was just noted counts: once in a moment.

@@ -1,6 +1,7 @@
 //! Submits and settles within a transaction of the user's own.
 
 use super::PostgresStore;
+use super::error::DriverError;
 use super::row::millis;
 use super::session::Session;
 use super::verbs::insert::{Insertion, lanes_changed};
@@ -64,7 +65,7 @@ impl PostgresStore {
         insert: &Insert<'_>,
         insertion: &mut Insertion<'_>,
     ) -> Answer<Option<Vec<Inserted>>> {
-        let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+        let unavailable = |error: tokio_postgres::Error| StoreError::from(DriverError(error));
         // Without keys nothing is written before it is known that the jobs can be.
         let guarded = insert.if_refused == IfRefused::StoreNothing
             || insert.jobs.iter().any(|job| job.key.is_some());
@@ -118,7 +119,7 @@ impl PostgresStore {
     pub async fn wake_in(&self, transaction: &Transaction<'_>) -> Answer<()> {
         let text = format!("SELECT {}.rewheel_wake()", self.shared.schema);
         let told = transaction.batch_execute(&text).await;
-        told.map_err(|error| StoreError::Unavailable(error.into()))
+        told.map_err(|error| DriverError(error).into())
     }
 
     /// Returns the statement that stores a job, for a transaction of any other driver: a call of `rewheel_submit` with every

@@ -54,8 +54,8 @@ const TRIES_MAX: u32 = 200;
 const REST: Duration = Duration::from_secs(3);
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
-pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
-    let connection = pool.get().await.map_err(judge_pool)?;
+pub(super) async fn migrate(pool: &Pool, address: &str, schema: &str) -> Answer<()> {
+    let connection = pool.get().await.map_err(|error| judge_pool(error, address))?;
     let done = async {
         if version(&connection, schema).await? == migrations().len() {
             return Ok(());
