@@ -5,8 +5,10 @@ use crate::memory::MemoryStore;
 use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use rewheel_core::SecretUrl;
+#[cfg(feature = "sqlite")]
+use rewheel_core::redact_setting;
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{SecretUrl, redact_setting};
 use std::sync::Arc;
 
 /// A store could not be opened.
