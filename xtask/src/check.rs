@@ -32,11 +32,23 @@ fn format(repository: &Repository) -> Result<()> {
 fn clippy(repository: &Repository) -> Result<()> {
     let all = "clippy --workspace --all-targets --all-features -- -D warnings";
     repository::run(&mut repository.cargo(all))?;
-    let bare = "clippy -p rewheel --no-default-features --lib --tests -- -D warnings";
-    repository::run(&mut repository.cargo(bare))
+    for alone in FEATURES_ALONE {
+        let alone = format!("clippy --no-default-features --lib {alone} -- -D warnings");
+        repository::run(&mut repository.cargo(&alone))?;
+    }
+    Ok(())
 }
 
-/// Every target of `bench/` with its own features: all features at once would hide a missing one.
+/// Crates with one feature or none: all features at once hide what only one of them needs.
+const FEATURES_ALONE: [&str; 5] = [
+    "-p rewheel --tests",
+    "-p rewheel-stores",
+    "-p rewheel-stores --features sqlite",
+    "-p rewheel-stores --features postgres",
+    "-p rewheel-engine",
+];
+
+/// Every target of `bench/` with the features that it is run with: all at once would hide one that is missing.
 const BENCHMARKS: [&str; 4] = [
     "--bin report --benches --tests",
     "--bin sqlite --features sqlite",

@@ -48,7 +48,8 @@ fn what_is_in_force_is_shown_with_its_origin() {
         assert!(rows.contains(&row.to_vec()), "{row:?} is not in\n{}", shown.out);
     }
     let items = show(&["--json"]).json()["items"].clone();
-    let concurrency = items.as_array().unwrap().iter().find(|item| item["key"] == "engine.concurrency");
+    let concurrency =
+        items.as_array().unwrap().iter().find(|item| item["key"] == "engine.concurrency");
     assert_eq!(concurrency.unwrap()["value"], 8);
 }
 

@@ -259,10 +259,8 @@ pub(crate) fn no_result() -> StoreError {
 }
 
 fn store_error(engine: &Engine, error: StoreError) -> SubmitError {
-    match error {
-        StoreError::Closed if engine.has_shut_down() => SubmitError::ShutDown,
-        error => SubmitError::Store(error),
-    }
+    let is_shut_down = matches!(error, StoreError::Closed) && engine.has_shut_down();
+    if is_shut_down { SubmitError::ShutDown } else { SubmitError::Store(error) }
 }
 
 impl<'a> IntoFuture for Submit<'a> {

@@ -7,7 +7,6 @@ use crate::shared::Shared;
 use rewheel::CancelToken;
 use rewheel_core::NewJob;
 use rewheel_core::store::{Insert, Inserted, Sent, StoreError, StoreResult};
-use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -175,11 +174,7 @@ async fn flush(shared: &Shared, batch: Vec<Entry>) {
 
 /// The same error for another.
 pub(crate) fn copy(error: &StoreError) -> StoreError {
-    let cause = || {
-        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
-        let first = causes.next().map(ToString::to_string).unwrap_or_default();
-        causes.fold(first, |text, cause| format!("{text}: {cause}"))
-    };
+    let cause = || error.causes().unwrap_or_default();
     match error {
         StoreError::Unavailable(_) => StoreError::Unavailable(cause().into()),
         StoreError::Ambiguous(_) => StoreError::Ambiguous(cause().into()),

@@ -10,7 +10,9 @@ pub(crate) fn now(offset: &ClockOffset) -> Timestamp {
     offset.apply(Timestamp::from_millis(millis))
 }
 
-/// Returns the time left until an instant, with nanosecond precision: the caller rounds for itself.
+/// Returns what is left until an instant, to the nanosecond: whoever waits for it adds its own
+/// roundings.
+#[cfg(feature = "sqlite")]
 pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {
     let now = machine_time();
     let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);

@@ -5,8 +5,10 @@ use crate::memory::MemoryStore;
 use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use rewheel_core::SecretUrl;
+#[cfg(feature = "sqlite")]
+use rewheel_core::redact_setting;
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{SecretUrl, redact_setting};
 use std::sync::Arc;
 
 /// A store could not be opened.
@@ -95,4 +97,31 @@ fn sqlite_options(settings: &str) -> Result<SqliteOptions, ConnectError> {
         };
     }
     Ok(options)
+}
+
+#[cfg(all(test, any(feature = "postgres", feature = "sqlite")))]
+mod tests {
+    use super::connect;
+
+    #[cfg(feature = "postgres")]
+    #[tokio::test]
+    async fn a_server_that_is_down_is_named_with_the_cause_and_without_the_password() {
+        let error = connect("postgres://shop:hunter2@127.0.0.1:1/shop").await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("the store is unavailable: cannot connect"), "{text}");
+        assert!(text.contains("127.0.0.1:1: ") && text.contains("Connection refused"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[tokio::test]
+    async fn a_file_that_cannot_be_opened_is_named_with_the_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing").join("rewheel.db");
+        let error = connect(&format!("sqlite://{}", path.display())).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with(&path.display().to_string()), "{text}");
+        assert!(text.contains("cannot be opened: check that its folder exists"), "{text}");
+        assert!(text.contains("unable to open database file"), "{text}");
+    }
 }

@@ -26,12 +26,13 @@ mod audit;
 mod batch;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod pages;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod sample_text;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod suspects;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod tables;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod unreadable;
 mod connect;

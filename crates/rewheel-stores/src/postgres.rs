@@ -8,6 +8,7 @@ mod options;
 mod statements;
 mod session;
 mod tls;
+mod connections;
 mod migrate;
 mod lanes;
 mod row_address;
@@ -19,14 +20,15 @@ mod caller_transaction;
 
 pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
-use self::error::{Stage, broken, judge_pool};
+use self::connections::Connections;
+use self::error::{Stage, address, broken, judge_pool};
 use self::fleet::Fleet;
 use self::lanes::Lanes;
 use self::row_address::Places;
 use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use rewheel_core::store::{ClockOffset, Sample, StoreResult};
 use std::collections::HashMap;
 use std::fmt;
@@ -91,6 +93,8 @@ struct Shared {
     work: Pool,
     /// One connection that only heartbeats use, so that they never wait behind other work.
     life: Pool,
+    /// Host and port of the server, for errors.
+    address: String,
     schema: String,
     /// Statements rewritten for another schema name, by the address of their text in this program.
     texts: RwLock<HashMap<usize, Arc<str>>>,
@@ -132,7 +136,8 @@ impl PostgresStore {
         let direct = options.pooler == Pooler::None;
         let work = pool(&server(&options, direct, false), &tls, options.pool_max, &options)?;
         let life = pool(&server(&options, direct, false), &tls, 1, &options)?;
-        migrate::migrate(&work, &options.schema).await?;
+        let address = address(&options.server);
+        migrate::migrate(&work, &address, &options.schema).await?;
         let woken = Wakeup::default();
         let fleet = direct.then(|| {
             Fleet::listen(server(&options, true, true), tls, &options.schema, woken.clone())
@@ -140,6 +145,7 @@ impl PostgresStore {
         let shared = Shared {
             work,
             life,
+            address,
             texts: RwLock::default(),
             prepares: direct,
             begin: begin("BEGIN", &options),
@@ -177,30 +183,34 @@ impl PostgresStore {
         self.session(&self.shared.work, true, Stage::Open).await
     }
 
-    /// Returns a session whose statements see one snapshot.
+    /// A session whose statements see one moment.
     async fn snapshot(&self) -> StoreResult<Session<'_>> {
-        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let connection = self.connection(&self.shared.work).await?;
         let begin = Some(self.shared.begin_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
-    /// Returns a session whose statements see one snapshot and may take minutes.
+    /// A session whose statements see one moment, and may take minutes.
     async fn long_snapshot(&self) -> StoreResult<Session<'_>> {
-        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let connection = self.connection(&self.shared.work).await?;
         let begin = Some(self.shared.begin_long_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
-    /// Returns a session whose statements are one transaction with a short lock timeout.
+    /// A session whose statements are one transaction, and wait for no lock for long.
     async fn hasty(&self) -> StoreResult<Session<'_>> {
-        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let connection = self.connection(&self.shared.work).await?;
         let begin = Some(self.shared.begin_hasty.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
+    async fn connection(&self, pool: &Pool) -> StoreResult<Object> {
+        pool.get().await.map_err(|error| judge_pool(error, &self.shared.address))
+    }
+
     async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> StoreResult<Session<'_>> {
-        let connection = pool.get().await.map_err(judge_pool)?;
-        // Behind a pooler, session settings last for one transaction only.
+        let connection = self.connection(pool).await?;
+        // Behind a pooler what a session was told holds for a transaction only.
         let begin = (together || !self.shared.prepares).then_some(self.shared.begin.as_str());
         Ok(Session::ours(&self.shared, connection, begin, stage))
     }
@@ -314,8 +324,9 @@ fn pool(
     options: &PostgresOptions,
 ) -> StoreResult<Pool> {
     let recycling_method = RecyclingMethod::Fast;
+    let connections = Connections { tls: tls.clone(), address: address(server) };
     let manager =
-        Manager::from_config(server.clone(), tls.clone(), ManagerConfig { recycling_method });
+        Manager::from_connect(server.clone(), connections, ManagerConfig { recycling_method });
     Pool::builder(manager)
         .max_size(max)
         .runtime(Runtime::Tokio1)

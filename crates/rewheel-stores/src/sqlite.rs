@@ -107,7 +107,24 @@ impl SqliteStore {
         path: impl AsRef<Path>,
         options: SqliteOptions,
     ) -> StoreResult<SqliteStore> {
-        let files = Files::new(path.as_ref().to_owned(), &options);
+        let path = path.as_ref();
+        SqliteStore::open_file(path, options).await.map_err(|error| match error {
+            StoreError::Broken { what, source } => {
+                StoreError::Broken { what: format!("{}: {what}", path.display()), source }
+            }
+            StoreError::Unavailable(why) => {
+                StoreError::Unavailable(format!("{}: {why}", path.display()).into())
+            }
+            error @ (StoreError::Ambiguous(_)
+            | StoreError::Full(_)
+            | StoreError::Rejected(_)
+            | StoreError::HolderDead(_)
+            | StoreError::Closed) => error,
+        })
+    }
+
+    async fn open_file(path: &Path, options: SqliteOptions) -> StoreResult<SqliteStore> {
+        let files = Files::new(path.to_owned(), &options);
         let shared = Arc::new(Shared {
             files: files.clone(),
             writes: Queue::new(),

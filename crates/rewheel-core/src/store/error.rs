@@ -3,42 +3,78 @@
 use crate::id::HolderId;
 use rewheel::{Category, Class, Classify};
 use std::error::Error;
+use std::fmt;
 use std::fmt::Write as _;
 
 /// An error of the underlying database or file.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Error of a store method. Each variant requires a different reaction of the caller.
-#[derive(Debug, thiserror::Error)]
+/// A verb failed. Each variant is something that the caller does differently.
+///
+/// The text says what failed and why; the sources add details of the database driver.
+///
+/// ```
+/// use rewheel_core::store::StoreError;
+///
+/// let error = StoreError::Unavailable("connection refused".into());
+/// assert_eq!(error.to_string(), "the store is unavailable: connection refused");
+/// ```
+#[derive(Debug)]
 pub enum StoreError {
-    /// Nothing was written. Wait, then repeat the call.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] BoxError),
-    /// The call may or may not have been written. Repeat it, an insert with [`Sent::Again`](crate::store::Sent::Again). Only
-    /// [`KindStore::grant`](crate::store::KindStore::grant) must not be repeated.
-    #[error("the store's response was lost")]
-    Ambiguous(#[source] BoxError),
-    /// Nothing was written, and nothing will be until there is space. Accept no new jobs.
-    #[error("the store is full: free disk space; no acknowledged job is lost")]
-    Full(#[source] BoxError),
-    /// An item of this batch cannot be stored. Find it by [`halving`](crate::store::halving).
-    #[error("the store rejected the request")]
-    Rejected(#[source] BoxError),
-    /// The holder is dead or never registered. Drop its work, and register as a new holder.
-    #[error("holder {0} has expired: register again under a new id")]
+    /// Nothing was written. Wait, then repeat it.
+    Unavailable(BoxError),
+    /// It may have been written or not. Repeat an insert with the same jobs and
+    /// [`Sent::Again`](crate::store::Sent::Again): a store does not expect to know the jobs of
+    /// [`Sent::First`](crate::store::Sent::First). Repeat every other verb as it is, except
+    /// [`grant`](crate::store::KindStore::grant), which would count twice.
+    ///
+    /// An engine does this by itself. An error that it passes on means that the repetitions failed,
+    /// too: submit the job again with the same key.
+    Ambiguous(BoxError),
+    /// Nothing was written, and nothing will be until there is room. Take no new jobs.
+    Full(BoxError),
+    /// Something in this batch cannot be stored. Find it by [`halving`](crate::store::halving).
+    Rejected(BoxError),
+    /// The holder is dead or never joined. Drop its work, and join as another.
     HolderDead(HolderId),
-    /// The store needs operator action; the text says which.
-    #[error("{what}")]
+    /// A person must look at the store; the text says at what.
     Broken {
         /// What is wrong, and what to do.
         what: String,
-        /// The error of the underlying database.
-        #[source]
+        /// What the store said.
         source: Option<BoxError>,
     },
-    /// The store was closed by its owner.
-    #[error("the store is closed")]
+    /// It was closed by its owner, or the engine that uses it was shut down.
     Closed,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            StoreError::Ambiguous(why) => write!(
+                f,
+                "the store's response was lost, so the change may have been made or not: {why}"
+            ),
+            StoreError::Full(why) => {
+                write!(f, "the store is full: free disk space; no acknowledged job is lost: {why}")
+            }
+            StoreError::Rejected(why) => write!(f, "the store rejected the request: {why}"),
+            StoreError::HolderDead(holder) => {
+                write!(f, "holder {holder} has expired: register again under a new id")
+            }
+            StoreError::Broken { what, source: Some(why) } => write!(f, "{what}: {why}"),
+            StoreError::Broken { what, source: None } => f.write_str(what),
+            StoreError::Closed => f.write_str("the store is closed"),
+        }
+    }
+}
+
+impl Error for StoreError {
+    /// The first cause is part of the text already: a chain of sources must not repeat it.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause().and_then(Error::source)
+    }
 }
 
 impl StoreError {
@@ -53,8 +89,22 @@ impl StoreError {
         }
     }
 
-    /// Returns the error with its causes, in one line, because operators search for the text of the
-    /// underlying database error.
+    /// Returns the cause that the text of this error names.
+    pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StoreError::Unavailable(why)
+            | StoreError::Ambiguous(why)
+            | StoreError::Full(why)
+            | StoreError::Rejected(why)
+            | StoreError::Broken { source: Some(why), .. } => Some(&**why),
+            StoreError::HolderDead(_)
+            | StoreError::Broken { source: None, .. }
+            | StoreError::Closed => None,
+        }
+    }
+
+    /// Returns the error with all its causes, in one line: the words of whatever the store is made of
+    /// are what an operator searches for.
     ///
     /// ```
     /// use rewheel_core::store::StoreError;
@@ -64,12 +114,23 @@ impl StoreError {
     /// ```
     pub fn with_causes(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
+        add_sources(&mut text, self.source());
         text
+    }
+
+    /// Returns only the causes, in one line.
+    pub fn causes(&self) -> Option<String> {
+        let cause = self.cause()?;
+        let mut text = cause.to_string();
+        add_sources(&mut text, cause.source());
+        Some(text)
+    }
+}
+
+fn add_sources(text: &mut String, mut source: Option<&(dyn Error + 'static)>) {
+    while let Some(error) = source {
+        let _ = write!(text, ": {error}");
+        source = error.source();
     }
 }
 
@@ -99,5 +160,39 @@ impl Classify for StoreError {
             // The owner closed the store: this counts neither for nor against it.
             StoreError::Closed => Class::stop(Category::Cancelled).with_code("closed"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BoxError, StoreError};
+    use std::error::Error;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("connection refused")]
+    struct Refused(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn every_error_says_why_in_its_text_and_its_sources_only_add_to_it() {
+        let why = || -> BoxError { Box::new(Refused("x".parse::<i32>().unwrap_err())) };
+        let broken = |source| StoreError::Broken { what: "check it".to_owned(), source };
+        for error in [
+            StoreError::Unavailable(why()),
+            StoreError::Ambiguous(why()),
+            StoreError::Full(why()),
+            StoreError::Rejected(why()),
+            broken(Some(why())),
+        ] {
+            assert!(error.to_string().ends_with(": connection refused"), "{error}");
+            assert_eq!(error.source().unwrap().to_string(), "invalid digit found in string");
+            let whole = error.with_causes();
+            assert_eq!(whole, format!("{error}: invalid digit found in string"));
+            let causes = "connection refused: invalid digit found in string";
+            assert_eq!(error.causes().as_deref(), Some(causes));
+        }
+        assert_eq!(
+            (broken(None).with_causes().as_str(), broken(None).causes()),
+            ("check it", None)
+        );
     }
 }

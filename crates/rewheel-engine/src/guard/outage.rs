@@ -71,9 +71,8 @@ impl Away {
     pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
         let text = error.with_causes();
         tracing::debug!(verb, error = text, "store call failed, retrying");
-        // The caller that repeats it reports the meaning; here only the cause is kept.
-        let cause = text.strip_prefix(&format!("{error}: ")).map(str::to_owned);
-        self.enter().last = cause.unwrap_or(text);
+        // What it means is said by whoever repeats it; what caused it is to be kept.
+        self.enter().last = error.causes().unwrap_or(text);
     }
 
     /// Returns whether the last recorded failure counts: only once within a short time.

@@ -1,6 +1,7 @@
 //! Submits and settles jobs inside the user's own transaction.
 
 use super::PostgresStore;
+use super::error::DriverError;
 use super::row::millis;
 use super::session::Session;
 use super::verbs::insert::{Insertion, lanes_changed};
@@ -66,8 +67,8 @@ impl PostgresStore {
         insert: &Insert<'_>,
         insertion: &mut Insertion<'_>,
     ) -> StoreResult<Option<Vec<Inserted>>> {
-        let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        // Without keys, nothing is written until it is certain that all jobs can be stored.
+        let unavailable = |error: tokio_postgres::Error| StoreError::from(DriverError(error));
+        // Without keys nothing is written before it is known that the jobs can be.
         let guarded = insert.if_refused == IfRefused::StoreNothing
             || insert.jobs.iter().any(|job| job.key.is_some());
         if guarded {
@@ -120,7 +121,7 @@ impl PostgresStore {
     pub async fn wake_in(&self, transaction: &Transaction<'_>) -> StoreResult<()> {
         let text = format!("SELECT {}.rewheel_wake()", self.shared.schema);
         let told = transaction.batch_execute(&text).await;
-        told.map_err(|error| StoreError::Unavailable(error.into()))
+        told.map_err(|error| DriverError(error).into())
     }
 
     /// Returns an SQL statement that stores a job, for a transaction of any other driver: a call of `rewheel_submit` with all values as

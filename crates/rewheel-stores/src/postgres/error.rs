@@ -5,8 +5,9 @@ use rewheel_core::store::StoreError;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
-use tokio_postgres::Error;
+use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, Error};
 
 /// An error inside a verb.
 #[derive(Debug)]
@@ -96,63 +97,122 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
         }
         // The connection broke.
         return match stage {
-            Stage::Open => StoreError::Unavailable(error.into()),
-            Stage::Committing => StoreError::Ambiguous(error.into()),
+            Stage::Open => StoreError::Unavailable(DriverError(error).into()),
+            Stage::Committing => StoreError::Ambiguous(DriverError(error).into()),
         };
     };
     if let Some(what) = a_person_must_look(state) {
         return broken(what, Some(error));
     }
     match state.code().get(..2).unwrap_or_default() {
-        _ if *state == SqlState::DISK_FULL => StoreError::Full(error.into()),
-        // The server ends the session. With a synchronous standby the commit may be on this server's disk. Or a pooler lost the server
-        // and does not know the outcome either.
+        _ if *state == SqlState::DISK_FULL => StoreError::Full(DriverError(error).into()),
+        // The server ends the session; with a synchronous standby the commit may be on this disk. Or a pooler lost the
+        // server, and does not know either.
         "57" | "08" if stage == Stage::Committing && *state != SqlState::QUERY_CANCELED => {
-            StoreError::Ambiguous(error.into())
+            StoreError::Ambiguous(DriverError(error).into())
         }
-        // An input violates a constraint, is not a valid value, or is too large for one statement.
-        "22" | "23" | "21" | "54" => StoreError::Rejected(error.into()),
-        // Temporary errors: conflicts, resources, timeouts, shutdowns, a read-only standby.
-        "08" | "25" | "40" | "53" | "55" | "57" | "58" => StoreError::Unavailable(error.into()),
+        // What was given breaks a rule, cannot be a value, or is too much for one statement.
+        "22" | "23" | "21" | "54" => StoreError::Rejected(DriverError(error).into()),
+        // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
+        "08" | "25" | "40" | "53" | "55" | "57" | "58" => {
+            StoreError::Unavailable(DriverError(error).into())
+        }
         _ => broken("unexpected error from PostgreSQL", Some(error)),
     }
 }
 
-/// A connection could not be opened; a later attempt may succeed.
+/// An error of PostgreSQL or of the way to it, with its cause in one line. The text of the driver's own error is only
+/// "db error".
 #[derive(Debug)]
-struct Unreachable(Error);
+pub(super) struct DriverError(pub(super) Error);
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(said) = self.0.as_db_error() {
+            let (severity, code) = (said.severity(), said.code().code());
+            write!(f, "{severity}: {} (SQLSTATE {code})", said.message())?;
+            return match said.detail() {
+                Some(detail) => write!(f, ": {detail}"),
+                None => Ok(()),
+            };
+        }
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for DriverError {}
+
+impl From<DriverError> for StoreError {
+    /// Nothing was written.
+    fn from(said: DriverError) -> StoreError {
+        StoreError::Unavailable(said.into())
+    }
+}
+
+/// There is no connection, and waiting may help.
+#[derive(Debug)]
+struct Unreachable {
+    /// Host and port.
+    address: String,
+    error: DriverError,
+}
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.code() {
-            Some(_) => "PostgreSQL accepts no connections at the moment",
-            None if self.0.to_string().contains("TLS") => {
-                "the connection cannot be encrypted: check sslmode and sslrootcert in the store's URL, and the \
-                 server's certificate"
-            }
-            None => "cannot connect to PostgreSQL: check that it runs, and check host and port in the store's URL",
-        })
+        let Unreachable { address, error } = self;
+        match error.0.code() {
+            Some(_) => write!(f, "PostgreSQL at {address} accepts no connections: {error}"),
+            None if error.0.to_string().contains("TLS") => write!(
+                f,
+                "the connection to PostgreSQL at {address} cannot be encrypted: {error}: check sslmode and \
+                 sslrootcert in the store's URL, and the server's certificate"
+            ),
+            None => write!(
+                f,
+                "cannot connect to PostgreSQL at {address}: {error}: check that it runs, and check host and port in \
+                 the store's URL"
+            ),
+        }
     }
 }
 
-impl std::error::Error for Unreachable {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
+impl std::error::Error for Unreachable {}
+
+/// Names the hosts and ports of a server, and nothing that is secret.
+pub(super) fn address(server: &Config) -> String {
+    let (hosts, ports) = (server.get_hosts(), server.get_ports());
+    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
+    let named = hosts.iter().enumerate().map(|(place, host)| match host {
+        Host::Tcp(name) => format!("{name}:{}", port(place)),
+        #[cfg(unix)]
+        Host::Unix(folder) => format!("{} port {}", folder.display(), port(place)),
+    });
+    named.collect::<Vec<_>>().join(",")
 }
 
-/// Converts an error of the connection pool into a store error.
-pub(super) fn judge_pool(error: PoolError) -> StoreError {
+/// Judges why there is no connection to the server at an address.
+pub(super) fn judge_pool(error: PoolError, address: &str) -> StoreError {
     match error {
         PoolError::Backend(error) => match error.code().and_then(a_person_must_look) {
             Some(what) => broken(what, Some(error)),
-            None => StoreError::Unavailable(Box::new(Unreachable(error))),
+            None => {
+                let (address, error) = (address.to_owned(), DriverError(error));
+                StoreError::Unavailable(Box::new(Unreachable { address, error }))
+            }
         },
         PoolError::Closed => StoreError::Closed,
         PoolError::Timeout(_) => StoreError::Unavailable(
-            "no connection was free or could be made in time: is the server reachable, and `pool_max` large \
-             enough?"
-                .into(),
+            format!(
+                "no connection to PostgreSQL at {address} was free or could be made in time: is the server \
+                 reachable, and `pool_max` large enough?"
+            )
+            .into(),
         ),
         PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             StoreError::Unavailable(error.into())
@@ -189,5 +249,23 @@ fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
 }
 
 pub(super) fn broken(what: impl Into<String>, source: Option<Error>) -> StoreError {
-    StoreError::Broken { what: what.into(), source: source.map(Into::into) }
+    StoreError::Broken { what: what.into(), source: source.map(|error| DriverError(error).into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[track_caller]
+    fn check(url: &str, expected: &str) {
+        assert_eq!(address(&url.parse().expect("a URL")), expected);
+    }
+
+    #[test]
+    fn an_address_names_hosts_and_ports_and_no_secret() {
+        check("postgres://u:hunter2@db.internal/shop", "db.internal:5432");
+        check("postgres://u:hunter2@127.0.0.1:5433/shop?password=hunter2", "127.0.0.1:5433");
+        check("postgres://a:1,b:2/shop", "a:1,b:2");
+        check("postgres://%2Frun%2Fpostgresql/shop", "/run/postgresql port 5432");
+    }
 }

@@ -1,6 +1,7 @@
 //! Wakes other nodes, and is woken by them, with LISTEN and NOTIFY.
 
 use super::CONNECT_TIMEOUT;
+use super::error::DriverError;
 use crate::wakeup::Wakeup;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -86,7 +87,7 @@ impl Line {
                 Ok(true) => wait = RECONNECT.0,
                 Ok(false) => wait = (wait * 2).min(RECONNECT.1),
                 Err(error) => {
-                    tracing::debug!(%error, "failed to listen for store notifications: polling only");
+                    tracing::debug!(error = %DriverError(error), "failed to listen for store notifications: polling only");
                     wait = (wait * 2).min(RECONNECT.1);
                 }
             }
@@ -108,7 +109,7 @@ impl Line {
                     }
                     Ok(_) => {}
                     Err(error) => {
-                        tracing::debug!(%error, "store notifications stopped: reconnecting");
+                        tracing::debug!(error = %DriverError(error), "store notifications stopped: reconnecting");
                         return;
                     }
                 }

@@ -52,9 +52,9 @@ const TRIES_MAX: u32 = 200;
 /// Pause between two tries, in which normal work continues.
 const REST: Duration = Duration::from_secs(3);
 
-/// Applies the missing migrations in one transaction. Processes that start at the same time wait and then find it done.
-pub(super) async fn migrate(pool: &Pool, schema: &str) -> StoreResult<()> {
-    let connection = pool.get().await.map_err(judge_pool)?;
+/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
+pub(super) async fn migrate(pool: &Pool, address: &str, schema: &str) -> StoreResult<()> {
+    let connection = pool.get().await.map_err(|error| judge_pool(error, address))?;
     let done = async {
         if version(&connection, schema).await? == migrations().len() {
             return Ok(());

@@ -5,7 +5,7 @@ use super::super::row::{count as number, job_id, tenant_text, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::KEYED_JOBS;
 use super::read::get;
-use crate::pages::{KEY_LANES_MAX, too_many_lanes};
+use crate::tables::{KEY_LANES_MAX, too_many_lanes};
 use rewheel_core::store::Filter;
 use rewheel_core::{Job, Key, KindName};
 use uuid::Uuid;

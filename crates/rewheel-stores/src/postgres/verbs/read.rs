@@ -12,7 +12,8 @@ use super::super::statements::{
 };
 use super::unreadable::readable;
 use crate::audit::facts;
-use crate::pages::{Reading, Table, cut, tables};
+use crate::pages::cut;
+use crate::tables::{Reading, Table, tables};
 use rewheel_core::store::{AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest};
 use rewheel_core::{Actor, AuditEntry, AuditFields, Job, JobId, KindName, Lane, Limits};
 use std::collections::HashMap;

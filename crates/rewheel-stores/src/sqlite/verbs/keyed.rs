@@ -5,7 +5,7 @@ use super::super::row::Payload;
 use super::super::transaction::{Transaction, tenant_text};
 use super::super::writer::count as number;
 use super::read::get;
-use crate::pages::{KEY_LANES_MAX, too_many_lanes};
+use crate::tables::{KEY_LANES_MAX, too_many_lanes};
 use rewheel_core::store::Filter;
 use rewheel_core::{Job, JobId, Key, KindName};
 

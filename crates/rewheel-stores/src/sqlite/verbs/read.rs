@@ -6,7 +6,8 @@ use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use super::unreadable::readable;
 use crate::audit::facts;
-use crate::pages::{Reading, Table, cut, tables};
+use crate::pages::cut;
+use crate::tables::{Reading, Table, tables};
 use rewheel_core::store::{
     AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };

@@ -1,0 +1,70 @@
+//! Reads a page of jobs from the three tables of an SQL store.
+
+use rewheel_core::store::{Cursor, Filter, StoreError};
+use rewheel_core::{JobId, Limits, State};
+
+/// The three tables that jobs are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    Live,
+    Dead,
+    Finished,
+}
+
+/// Returns the tables that a filter needs to look into.
+pub(crate) fn tables(filter: &Filter) -> Vec<Table> {
+    let wants = |states: &[State]| states.iter().any(|state| filter.wants(*state));
+    let mut tables = Vec::with_capacity(3);
+    if wants(&[State::Scheduled, State::Leased, State::Paused]) {
+        tables.push(Table::Live);
+    }
+    if wants(&[State::Dead]) {
+        tables.push(Table::Dead);
+    }
+    if wants(&[State::Succeeded, State::Failed, State::Cancelled]) {
+        tables.push(Table::Finished);
+    }
+    tables
+}
+
+/// Lanes that a search for a key without kind or tenant looks at: each is a probe of an index.
+pub(crate) const KEY_LANES_MAX: usize = Limits::SCAN_MAX;
+
+/// Refuses to look for a key in too many lanes.
+pub(crate) fn too_many_lanes() -> StoreError {
+    let what = format!("there are more than {KEY_LANES_MAX} lanes: add the kind or the tenant");
+    StoreError::Rejected(what.into())
+}
+
+/// Reads one table for a page, from the newest id to the oldest.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    limit: usize,
+    scan_max: usize,
+    scanned: usize,
+    /// Jobs that were found so far.
+    pub(crate) matched: usize,
+    last: Option<JobId>,
+    /// The place down to which the table was read; `None` where it was read to its end.
+    pub(crate) read_to: Option<JobId>,
+}
+
+impl Reading {
+    pub(crate) fn new(limit: usize, scan_max: usize) -> Reading {
+        Reading { limit, scan_max, scanned: 0, matched: 0, last: None, read_to: None }
+    }
+
+    /// Returns whether this row is still looked at. Where it is not, the page ends between it and the one before it: a
+    /// cursor must not name a row, which may be that of a stranger.
+    pub(crate) fn goes_on(&mut self, id: JobId) -> bool {
+        if let Some(last) = self.last
+            && (self.matched >= self.limit || self.scanned >= self.scan_max)
+        {
+            self.read_to = Some(Cursor::between(last, id).job());
+            return false;
+        }
+        self.scanned += 1;
+        self.last = Some(id);
+        true
+    }
+}
