@@ -70,6 +70,10 @@ struct Plan {
     clock: Clock,
     random: Random,
     observer: Option<Arc<dyn Observer>>,
+    /// Whether anything but the call itself happens when a call succeeds at once. Every call asks.
+    does_anything: bool,
+    /// Whether a retry inside of this pipeline may leave the repeating to it. Every poll asks.
+    repeats: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -217,7 +221,15 @@ impl<K> Pipeline<K> {
     }
 
     fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline<K> {
-        change(Arc::make_mut(&mut self.plan));
+        let plan = Arc::make_mut(&mut self.plan);
+        change(plan);
+        plan.does_anything = !plan.steps.is_empty()
+            || plan.budget.is_some()
+            || plan.statistics.is_some()
+            || plan.observer.is_some()
+            || plan.clock.is_manual();
+        plan.repeats =
+            plan.steps.iter().any(|s| matches!(s, Step::Retry(retry) if retry.repeats()));
         self
     }
 }
@@ -236,9 +248,9 @@ impl Plan {
         }
     }
 
-    /// Returns whether a retry inside this pipeline may leave the retrying to it.
-    fn repeats(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Retry(retry) if retry.repeats()))
+    #[inline]
+    const fn repeats(&self) -> bool {
+        self.repeats
     }
 }
 

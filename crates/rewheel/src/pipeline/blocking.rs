@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Blocking;
 use crate::retry::{Attempt, Blocks, Call, Hooks, Judge};
+use std::task::Waker;
 use std::thread;
 
 /// Releases everything that the run holds, also if the operation panics.
@@ -40,7 +41,8 @@ where
         let plan = policies.plan().0;
         let cancel = self.setup.cancel.as_ref().map(Cancelled::token);
         let is_cancelled = || cancel.is_some_and(CancelToken::is_cancelled);
-        let waker = ThreadWaker::current();
+        let waits = plan.does_anything || cancel.is_some();
+        let waker = if waits { ThreadWaker::current() } else { Waker::noop().clone() };
         // Unparks this thread from any wait, of a retry or in a line.
         let _registration = cancel.map(|cancel| cancel.register(waker.clone()));
         let mut running = Running { plan, machine: Machine::new() };

@@ -2,17 +2,18 @@
 //!
 //! It uses neither futures nor timers: it returns what it needs next, and the caller provides it.
 
+mod slots;
 mod limits;
 mod report;
 
+use self::slots::{Slot, Slots};
 use super::keyed::Policies;
-use super::{Plan, STEPS_MAX, Step};
-use crate::breaker::{Outcome, OwnedPermit};
+use super::{Plan, Step};
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{GiveUpReason, Refused};
-use crate::limiter::{self, Admission};
+use crate::error::{Refused, GiveUpReason};
+use crate::limiter::Admission;
 use crate::nesting::Inside;
 use crate::observer::Event;
 use crate::retry::{Attempt, Position, Retry, Retrying, Step as After};
@@ -54,7 +55,7 @@ impl WillRetry {
 /// A run of a pipeline.
 #[derive(Debug)]
 pub(super) struct Machine {
-    slots: [Slot; STEPS_MAX],
+    slots: Slots,
     /// How many steps have been entered.
     depth: usize,
     state: State,
@@ -74,27 +75,7 @@ enum State {
     Resting(Moment),
 }
 
-/// The data of an entered step.
-#[derive(Debug)]
-enum Slot {
-    Empty,
-    Ends(Moment),
-    Retrying {
-        position: Position,
-        started: Moment,
-        deadline: Moment,
-        attempt_ends: Moment,
-        /// Number of calls made before this step was entered.
-        attempts_before: u32,
-    },
-    Permit(crate::breaker::Token),
-    KeyedPermit(OwnedPermit),
-    BulkheadPermit,
-    LimiterLine(limiter::Waiting),
-    BulkheadLine(bulkhead::Waiting),
-}
-
-/// Whether the call was made in this round.
+/// Whether the call was made, this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes,
@@ -102,9 +83,10 @@ enum Reached {
 }
 
 impl Machine {
-    pub(super) fn new() -> Machine {
+    #[inline]
+    pub(super) const fn new() -> Machine {
         Machine {
-            slots: [const { Slot::Empty }; STEPS_MAX],
+            slots: Slots::none(),
             depth: 0,
             state: State::Entering,
             attempts: 0,
@@ -116,11 +98,20 @@ impl Machine {
 
     /// Begins, in the thread that makes the first attempt.
     pub(super) fn begin(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
+        self.slots.prepare();
         self.nested = Inside::is_marked();
         if plan.observer.is_some() || plan.clock.is_manual() {
             self.note_start(plan);
         }
         self.enter(plan, policies, waker)
+    }
+
+    /// As `begin`, where there is nothing to enter.
+    #[inline]
+    pub(super) const fn begin_plain(&mut self) -> Need {
+        self.state = State::Calling;
+        self.attempts = 1;
+        Need::Call(Attempt::ONLY)
     }
 
     /// Goes on after a wait.
@@ -175,7 +166,10 @@ impl Machine {
 
     /// Leaves the steps from `depth` on, which record `class`, if there is one.
     fn leave_cut(&mut self, plan: &Plan, depth: usize, class: Option<&Class>) {
-        // The step that was being entered may hold a position in a queue.
+        if self.slots.is_empty() {
+            return;
+        }
+        // The step that was being entered may hold a place in some line.
         for index in (depth..plan.steps.len().min(self.depth + 1)).rev() {
             self.release_slot(plan, index, class);
         }
@@ -196,20 +190,36 @@ impl Machine {
         // One clock reading serves all the steps that are entered at once.
         let mut now = None;
         while let Some(step) = plan.steps.get(self.depth) {
-            let entered = match step {
+            // Each writes its slot itself: handing one around copies it twice.
+            let refused = match step {
                 Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
-                    Ok(Slot::Ends(self.now(plan, &mut now).plus(*limit)))
+                    let ends = self.now(plan, &mut now).plus(*limit);
+                    self.slots[self.depth] = Slot::Ends(ends);
+                    None
                 }
-                Step::Retry(retry) => Ok(self.begin_retry(plan, retry, &mut now)),
-                Step::CircuitBreaker(breaker) => breaker.machine().acquire().map(Slot::Permit),
-                Step::Keyed(keyed) => policies
-                    .enter(keyed.index)
-                    .map(|permit| permit.map_or(Slot::Empty, Slot::KeyedPermit)),
+                Step::Retry(retry) => {
+                    self.slots[self.depth] = self.begin_retry(plan, retry, &mut now);
+                    None
+                }
+                Step::CircuitBreaker(breaker) => match breaker.machine().acquire() {
+                    Ok(token) => {
+                        self.slots[self.depth] = Slot::Permit(token);
+                        None
+                    }
+                    Err(refused) => Some(refused),
+                },
+                Step::Keyed(keyed) => match policies.enter(keyed.index) {
+                    Ok(permit) => {
+                        self.slots[self.depth] = permit.map_or(Slot::Empty, Slot::KeyedPermit);
+                        None
+                    }
+                    Err(refused) => Some(refused),
+                },
                 Step::RateLimiter(limiter) => {
                     let mut line = self.take_limiter_line();
                     match line.poll(limiter, 1, waker) {
-                        Admission::Admitted => Ok(Slot::Empty),
-                        Admission::Refused(refused) => Err(refused),
+                        Admission::Admitted => None,
+                        Admission::Refused(refused) => Some(refused),
                         Admission::Later(at) => {
                             self.slots[self.depth] = Slot::LimiterLine(line);
                             let at = plan.clock.convert(at, limiter.clock());
@@ -220,8 +230,11 @@ impl Machine {
                 Step::Bulkhead(bulkhead) => {
                     let mut line = self.take_bulkhead_line();
                     match line.poll(bulkhead, waker) {
-                        bulkhead::Entry::Entered => Ok(Slot::BulkheadPermit),
-                        bulkhead::Entry::Refused(refused) => Err(refused),
+                        bulkhead::Entry::Entered => {
+                            self.slots[self.depth] = Slot::BulkheadPermit;
+                            None
+                        }
+                        bulkhead::Entry::Refused(refused) => Some(refused),
                         bulkhead::Entry::Later(at) => {
                             self.slots[self.depth] = Slot::BulkheadLine(line);
                             let at = plan.clock.convert(at, bulkhead.clock());
@@ -230,9 +243,8 @@ impl Machine {
                     }
                 }
             };
-            match entered {
-                Ok(slot) => self.slots[self.depth] = slot,
-                Err(refused) => return self.refused(plan, refused),
+            if let Some(refused) = refused {
+                return self.refused(plan, refused);
             }
             self.depth += 1;
         }
@@ -411,29 +423,5 @@ impl Machine {
         let now = *now.get_or_insert_with(|| plan.clock.now());
         self.started.get_or_insert(now);
         now
-    }
-
-    fn release_slot(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
-        match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
-            (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {
-                breaker.machine().record(token, class.and_then(Outcome::of_class));
-            }
-            (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
-            (Slot::BulkheadPermit, Step::Bulkhead(bulkhead)) => bulkhead.release(),
-            (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
-            (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),
-            _ => {}
-        }
-    }
-
-    /// Takes the position in a limiter's queue that an earlier poll left here.
-    fn take_limiter_line(&mut self) -> limiter::Waiting {
-        let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
-        if let Slot::LimiterLine(line) = slot { line } else { limiter::Waiting::default() }
-    }
-
-    fn take_bulkhead_line(&mut self) -> bulkhead::Waiting {
-        let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
-        if let Slot::BulkheadLine(line) = slot { line } else { bulkhead::Waiting::default() }
     }
 }

@@ -5,6 +5,7 @@ use super::call::InPipeline;
 use super::keyed::Policies;
 use super::machine::{Machine, Need};
 use crate::cancel::Cancelled;
+use crate::classify::Verdict;
 use crate::clock::{Moment, Sleep};
 use crate::error::Error;
 use crate::nesting::Inside;
@@ -154,6 +155,9 @@ where
             Some(this.machine.resume(this.policies.plan().0, &*this.policies, cx.waker()))
         } else {
             *this.is_begun = true;
+            if !this.policies.plan().0.does_anything {
+                return Some(this.machine.begin_plain());
+            }
             Some(this.machine.begin(this.policies.plan().0, &*this.policies, cx.waker()))
         }
     }
@@ -212,6 +216,13 @@ where
         let (plan, machine) = (this.policies.plan().0, this.machine);
         this.call.set(None);
         let class = this.judge.judge(&result);
+        let result = match result {
+            Ok(value) if class.verdict == Verdict::Done && !plan.does_anything => {
+                this.hooks.succeeded(&value, machine.attempts);
+                return Ok(value);
+            }
+            result => result,
+        };
         match (machine.returned(plan, &class, &result), result) {
             (Need::Finish(refused, category), Ok(value)) => {
                 let end = (class.verdict, refused, category);

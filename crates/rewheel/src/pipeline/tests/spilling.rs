@@ -50,7 +50,7 @@ fn a_pipeline_hands_over_what_it_gives_up_with_the_attempts_already_made() {
     assert_eq!(later.taken(), [taken]);
 
     let call = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Busy));
-    assert!(matches!(call.call_or_durably(&later, "job"), Ok(SpillOutcome::Spilled(1))));
+    assert!(matches!(call.call_or_spill_to(&later, "job"), Ok(SpillOutcome::Spilled(1))));
     assert_eq!(later.taken(), [taken]);
 
     let call = pipeline.run(|_| std::future::ready(Ok::<_, Failure>(7)));
@@ -63,12 +63,12 @@ fn a_pipeline_hands_over_what_it_gives_up_with_the_attempts_already_made() {
 fn a_blocking_retry_hands_over_what_it_gives_up() {
     let (clock, later) = (ManualClock::new(), Later::default());
     let call = || (|| Err::<u32, _>(Failure::Busy)).retry(FIVE).clock(&clock);
-    assert!(matches!(call().call_or_durably(&later, "job"), Ok(SpillOutcome::Spilled(1))));
+    assert!(matches!(call().call_or_spill_to(&later, "job"), Ok(SpillOutcome::Spilled(1))));
     let tried = ("job", 5, GiveUpReason::AttemptsExhausted, Category::Transient, seconds(4));
     assert_eq!(later.taken(), [tried]);
 
     let down = Later { is_down: true, ..Later::default() };
-    let error = call().call_or_durably(&down, "job").unwrap_err();
+    let error = call().call_or_spill_to(&down, "job").unwrap_err();
     assert_eq!((error.call.attempts(), error.spill), (5, Some("down")));
 }
 
