@@ -8,7 +8,7 @@
 
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Store};
-use rewheel_core::{KindName, NewJob, Priority, Report, Tenant};
+use rewheel_core::{KindName, Limits, NewJob, Priority, Report, Tenant};
 use rewheel_engine::{Engine, EngineSettings, TenantSettings};
 use rewheel_stores::MemoryStore;
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,9 @@ async fn submit(engine: &Engine, tenant: &str, priority: u8, count: usize) -> Te
         ..NewJob::new(engine.new_id(), kind.clone(), Vec::new())
     };
     let jobs: Vec<NewJob> = (0..count).map(new).collect();
-    engine.insert(&Insert::new(&jobs)).await?;
+    for part in jobs.chunks(Limits::SUBMIT_MAX) {
+        engine.insert(&Insert::new(part)).await?;
+    }
     Ok(())
 }
 

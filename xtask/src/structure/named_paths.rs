@@ -1,19 +1,23 @@
-//! Finds paths in ARCHITECTURE.md that do not exist.
+//! Finds paths in ARCHITECTURE.md and CONTRIBUTING.md that do not exist.
 
 use super::{Finding, TextFile, numbered};
 
-const MAP: &str = "ARCHITECTURE.md";
+const MAPS: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// Stands for a name that the reader chooses.
+const CHOSEN: &str = "NAME";
 
 /// Names with these endings are files even without a directory.
 const FILE_ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sql", ".lua"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let Some(map) = files.iter().find(|file| file.path == MAP) else { return Vec::new() };
     let mut findings = Vec::new();
-    for (line, name) in names_in_backticks(&map.text) {
-        if looks_like_a_path(name) && !leads_somewhere(name, files) {
-            let advice = format!("`{name}` does not exist: name the file it became");
-            findings.push(Finding { path: map.path.clone(), line, advice });
+    for map in files.iter().filter(|file| MAPS.contains(&file.path.as_str())) {
+        for (line, name) in names_in_backticks(&map.text) {
+            if looks_like_a_path(name) && !leads_somewhere(name, files) {
+                let advice = format!("`{name}` does not exist: name the file it became");
+                findings.push(Finding { path: map.path.clone(), line, advice });
+            }
         }
     }
     findings
@@ -38,7 +42,7 @@ fn looks_like_a_path(name: &str) -> bool {
     // A leading slash marks a route of the API.
     let is_relative = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
     let is_place = name.contains('/') || FILE_ENDINGS.iter().any(|ending| name.ends_with(ending));
-    is_plain && is_relative && is_place
+    is_plain && is_relative && is_place && !name.contains(CHOSEN)
 }
 
 /// Accepts a path from the root, or the end of one: code maps omit the folder in their heading.
@@ -53,7 +57,7 @@ mod tests {
     use super::*;
 
     fn files_with(map: &str) -> Vec<TextFile> {
-        vec![file(MAP, map), file("crates/rewheel/src/retry/step.rs", ""), file(".ci/run", "")]
+        vec![file(MAPS[0], map), file("crates/rewheel/src/retry/step.rs", ""), file(".ci/run", "")]
     }
 
     #[test]
@@ -75,6 +79,12 @@ mod tests {
         let map =
             "`crates/rewheel/src/retry/` `retry/step.rs` `step.rs` `.ci/run` `ARCHITECTURE.md`";
         assert_eq!(check(&files_with(map)), []);
+    }
+
+    #[test]
+    fn a_guide_may_name_a_file_that_the_reader_makes() {
+        let guide = [file(MAPS[1], "`crates/rewheel/src/NAME.rs`\n`crates/gone/NAMED`\n`gone.rs`")];
+        assert_eq!(places(&check(&guide)), ["CONTRIBUTING.md:3"]);
     }
 
     #[test]

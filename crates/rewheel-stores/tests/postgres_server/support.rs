@@ -173,14 +173,7 @@ pub(crate) async fn counted(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("a count").get(0)
 }
 
-/// Returns an error with all its sources, as it is printed.
+/// An error as `{}` prints it, which must be enough.
 pub(crate) fn told(error: &StoreError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    error.to_string()
 }

@@ -12,7 +12,7 @@ use super::{Plan, Step};
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Refused, GiveUpReason};
+use crate::error::{GiveUpReason, Refused};
 use crate::limiter::Admission;
 use crate::nesting::Inside;
 use crate::observer::Event;

@@ -80,9 +80,10 @@ impl Machine {
                     breaker.machine().record(token, class.and_then(Outcome::of_class));
                 }
             }
-            Slot::KeyedPermit(_) | Slot::BulkheadPermit | Slot::LimiterLine(_) | Slot::BulkheadLine(_) => {
-                self.give_back(plan, index, class)
-            }
+            Slot::KeyedPermit(_)
+            | Slot::BulkheadPermit
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => self.give_back(plan, index, class),
         }
     }
 
