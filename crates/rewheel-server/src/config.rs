@@ -224,16 +224,11 @@ impl Config {
             Some(error) => error.because(why),
             None => file.at_rule(file.error(key).because(why)),
         };
-        let mut engine = sections.engine;
-        engine.retention_ended = sections.retention.ended;
-        engine.retention_keys = sections.retention.keys;
-        engine.retention_audit = sections.retention.audit;
-        engine.check().map_err(|error| {
-            let error = error.to_string();
-            match error.strip_prefix("retention_") {
-                Some(error) => setting(error, "retention", &wrong),
-                None => setting(&error, "engine", &wrong),
-            }
+        let engine = with_retention(sections.engine, &sections.retention);
+        let checked = engine.check().map_err(|error| error.to_string());
+        checked.map_err(|error| match error.strip_prefix("retention_") {
+            Some(error) => setting(error, "retention", &wrong),
+            None => setting(&error, "engine", &wrong),
         })?;
         if let Some(most) = sections.store.pool_max {
             if !sections.store.is_server() {
@@ -312,6 +307,16 @@ fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
 fn setting(error: &str, section: &str, wrong: &dyn Fn(&str, &str) -> ConfigError) -> ConfigError {
     let (name, why) = error.split_once(": ").unwrap_or(("", error));
     wrong(&format!("{section}.{name}"), why)
+}
+
+/// Adds the settings of the section `retention` to those of the engine.
+fn with_retention(engine: EngineSettings, retention: &Retention) -> EngineSettings {
+    EngineSettings {
+        retention_ended: retention.ended,
+        retention_keys: retention.keys,
+        retention_audit: retention.audit,
+        ..engine
+    }
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ where
     ///
     /// # Errors
     /// As there.
-    pub fn call_or_durably<D, W>(
+    pub fn call_or_spill_to<D, W>(
         self,
         spill: &D,
         job: W,

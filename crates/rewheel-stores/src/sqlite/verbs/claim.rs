@@ -141,7 +141,7 @@ pub(in super::super) fn lanes(
         let mut behind: (String, i64, u8) = match after.filter(|after| after.kind == *kind) {
             Some(after) => {
                 let (priority, shard) = (after.priority.get(), after.shard.get());
-                (tenant_text(after.tenant.as_ref()).into(), priority.into(), shard.into())
+                (tenant_text(after.tenant.as_ref()).into(), priority.into(), shard)
             }
             None => (String::new(), -1, 0),
         };
