@@ -18,3 +18,4 @@ mod limits;
 mod pgbouncer;
 mod tls;
 mod errors;
+mod log;
