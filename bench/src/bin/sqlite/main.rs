@@ -7,7 +7,7 @@ use rewheel_core::store::{
     WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role,
+    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Retain, Role,
     Shard, Timestamp,
 };
 use rewheel_stores::SqliteStore;
@@ -158,7 +158,7 @@ async fn ours(file: &Path, keep: Duration) -> Result<(f64, f64)> {
     while drained < JOBS {
         let claimed = store.claim(&claim).await?;
         ensure!(!claimed.is_empty(), "only {drained} of {JOBS} jobs were found");
-        let keep = Keep { job: keep, key: keep };
+        let keep = Retain { job: keep, key: keep };
         let settlements: Vec<Settlement> = claimed
             .iter()
             .map(|leased: &Leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
