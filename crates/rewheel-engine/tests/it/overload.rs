@@ -7,10 +7,7 @@
     reason = "the time of a test, which stands still; it prints what it finds"
 )]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Category, Random, Verdict, millis, seconds};
 use rewheel_core::store::{ReadStore, StoreError};
 use rewheel_core::{Failure, Report};

@@ -6,12 +6,7 @@
     reason = "the time of a test is simulated"
 )]
 
-#[path = "support/flood.rs"]
-mod flood;
-#[path = "support/still.rs"]
-mod still;
-
-use self::flood::{flood, with_slow_inserts};
+use crate::flood::{flood, with_slow_inserts};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, ReadStore, Store};
 use rewheel_core::{KindName, NewJob, Report, Tenant, When};
@@ -42,7 +37,7 @@ impl Fleet {
         acme: TenantSettings,
         kind: KindSettings,
     ) -> Result<Fleet, Box<dyn std::error::Error>> {
-        let store = Arc::new(still::store());
+        let store = Arc::new(crate::still::store());
         let (starts, began) = (Starts::default(), Instant::now());
         let mut fleet = Fleet { store, engines: Vec::new(), starts, began };
         for _ in 0..engines {

@@ -3,10 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![expect(clippy::disallowed_methods, reason = "it ends with the test")]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{millis, seconds};
 use rewheel_core::store::{ReadStore, Store};
 use rewheel_core::{Job, JobId, Report, State};

@@ -6,10 +6,7 @@
     reason = "the time of a test is simulated"
 )]
 
-#[path = "support/flood.rs"]
-mod flood;
-
-use self::flood::{flood, with_slow_inserts};
+use crate::flood::{flood, with_slow_inserts};
 use rewheel::{millis, seconds};
 use rewheel_core::Report;
 use rewheel_core::store::ReadStore;

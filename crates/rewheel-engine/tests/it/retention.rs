@@ -1,8 +1,5 @@
 //! Tests of retention.
 
-#[path = "support/still.rs"]
-mod still;
-
 use rewheel::seconds;
 use rewheel_core::store::{Insert, KindStore, OperateStore, Prune, ReadStore, Store, SubmitStore};
 use rewheel_core::{Actor, JobId, KindName, Limits, NewJob, NewKind, Report, State, When};
@@ -15,7 +12,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 /// An incident may leave more log entries than one batch deletes.
 #[tokio::test(start_paused = true)]
 async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested {
-    let store = Arc::new(still::store());
+    let store = Arc::new(crate::still::store());
     let kind = KindName::parse("late")?;
     let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
     store.put_kinds(&[new], &Actor::new("test")).await?;
@@ -44,7 +41,7 @@ async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested
 /// There are as many keys as jobs: they must be deleted as fast.
 #[tokio::test(start_paused = true)]
 async fn many_expired_keys_are_deleted_together() -> Tested {
-    let store = Arc::new(still::store());
+    let store = Arc::new(crate::still::store());
     let settings = EngineSettings { retention_keys: seconds(1), ..EngineSettings::default() };
     let rare = 7 * settings.housekeeping;
     let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
@@ -66,7 +63,7 @@ async fn many_expired_keys_are_deleted_together() -> Tested {
 /// Deleting may take minutes; jobs of a dead node do not wait for it.
 #[tokio::test(start_paused = true)]
 async fn a_takeover_does_not_wait_for_retention() -> Tested {
-    let store = still::store();
+    let store = crate::still::store();
     let dead = Engine::builder(Arc::new(store.clone()))
         .raw_handler("work", |_| std::future::pending::<Report>())
         .start()

@@ -6,10 +6,7 @@
     reason = "the time of a test is simulated"
 )]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Category, millis, seconds};
 use rewheel_core::store::{ReadStore, Store};
 use rewheel_core::{Failure, Report};

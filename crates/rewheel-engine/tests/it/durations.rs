@@ -1,9 +1,6 @@
 //! Checks that very long durations do not make an engine panic, stall or lose a job.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, Verdict, seconds};
 use rewheel_core::store::{KindStore, ReadStore};
 use rewheel_core::{Actor, Failure, KindName, Limits, NewKind, Report, State};

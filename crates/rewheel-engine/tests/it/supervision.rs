@@ -1,9 +1,6 @@
 //! Checks that a loop that panics is restarted, or the engine stops and others run its jobs.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::seconds;
 use rewheel_core::store::{LeaseStore, ReadStore};
 use rewheel_core::{Report, State};

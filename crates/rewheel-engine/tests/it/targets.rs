@@ -2,10 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, Verdict, millis, seconds};
 use rewheel_core::store::{Filter, KindStore, PageRequest, ReadStore, Store};
 use rewheel_core::{Failure, Job, Report, State};

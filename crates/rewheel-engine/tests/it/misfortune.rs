@@ -1,9 +1,6 @@
 //! Tests of one engine with a single fault; each test is a defect that was once found.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Category, Clock, Verdict, millis, seconds};
 use rewheel_core::store::{
     Change, ChangeVerb, ClockOffset, KindStore, LeaseStore, OperateStore, ReadStore,

@@ -1,9 +1,6 @@
 //! Tests of how an engine applies a kind's failure rules.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, StatusSet, Verdict, millis, minutes, seconds};
 use rewheel_core::store::{ReadStore, Store};
 use rewheel_core::{

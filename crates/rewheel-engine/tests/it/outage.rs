@@ -1,9 +1,6 @@
 //! Tests of one engine whose store is unavailable for an hour.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Random, millis, seconds};
 use rewheel_core::store::{Filter, PageRequest, ReadStore, StoreError};
 use rewheel_core::{JobId, Report, State};

@@ -1,9 +1,6 @@
 //! Submits: many at once, and after a shutdown.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::seconds;
 use rewheel_engine::store::{ReadStore, Store};
 use rewheel_engine::{

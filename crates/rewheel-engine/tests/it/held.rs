@@ -1,9 +1,6 @@
 //! Tests of the reported reason why a job waits.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, millis, seconds};
 use rewheel_core::store::{Change, ChangeVerb, Filter, PageRequest, Store};
 use rewheel_core::{

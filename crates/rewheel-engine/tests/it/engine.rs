@@ -1,9 +1,6 @@
 //! Tests of one engine through its public API.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, Retry, Retryable, SpillOutcome, Verdict, millis, seconds};
 use rewheel_core::store::{
     Change, ChangeVerb, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError,

@@ -6,10 +6,7 @@
     reason = "the time of a test is simulated"
 )]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Backoff, Category, Verdict, millis, seconds};
 use rewheel_core::store::{Change, ChangeVerb, KindStore, OperateStore, ReadStore, Store};
 use rewheel_core::{Actor, DueReason, Failure, Job, JobId, Report, Retain, State};

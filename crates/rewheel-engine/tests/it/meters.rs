@@ -1,9 +1,6 @@
 //! Tests of engine metrics.
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::{Actor, Failure, KindChange, KindName, Report};
 use rewheel_engine::meters::{Distribution, Value};

@@ -2,10 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 
-#[path = "support/still.rs"]
-mod still;
-
-use self::still::store;
+use crate::still::store;
 use rewheel::{Category, millis, seconds};
 use rewheel_core::store::{Insert, KindStore, LeaseStore, Leased, ReadStore, SubmitStore};
 use rewheel_core::{

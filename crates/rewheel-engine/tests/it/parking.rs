@@ -6,14 +6,8 @@
     reason = "the time of a test is simulated"
 )]
 
-#[path = "support/flood.rs"]
-mod flood;
-
-#[path = "support/still.rs"]
-mod still;
-
-use self::flood::{flood, with_slow_inserts};
-use self::still::store;
+use crate::flood::{flood, with_slow_inserts};
+use crate::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{Insert, KindStore, LeaseStore, ReadStore, Store};
 use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, NewJob, Report, Tenant};

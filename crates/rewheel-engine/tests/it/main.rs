@@ -1,0 +1,32 @@
+//! Tests of the engine from outside, in one binary: linking one is faster than linking thirty.
+
+mod still;
+mod flood;
+mod ageing;
+mod caps;
+mod checkpoint;
+mod durations;
+mod engine;
+mod fairness;
+mod fleet;
+mod gather;
+mod held;
+mod job_counts;
+mod many_kinds;
+mod meters;
+mod misfortune;
+mod notify;
+mod operations;
+mod outage;
+mod overload;
+mod parking;
+mod rate;
+mod retention;
+mod retry_budget;
+mod routing;
+mod shards;
+mod submit;
+mod supervision;
+mod targets;
+mod tenants;
+mod workers;
