@@ -45,7 +45,7 @@ fn document(tried: &[RouteTest]) -> Value {
             })
         })
         .collect();
-    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "failure_rules": routes })
+    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "routes": routes })
 }
 
 fn words(tried: &[RouteTest]) -> String {

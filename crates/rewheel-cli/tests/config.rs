@@ -11,7 +11,7 @@ use std::fs;
 #[test]
 fn a_mistake_is_told_by_key_and_line() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("rewheel.toml"), "[engine]\nplaces = 8\nplaecs = 9\n").unwrap();
+    fs::write(folder.path().join("rewheel.toml"), "[engine]\nconcurrency = 8\nplaecs = 9\n").unwrap();
     for verb in ["check", "show"] {
         let ran = run(folder.path(), &["config", verb]);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));
@@ -27,7 +27,7 @@ fn a_mistake_is_told_by_key_and_line() {
 fn what_is_in_force_is_shown_with_its_origin() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(folder.path(), &["config", "check"]).code, 0);
-    fs::write(folder.path().join("rewheel.toml"), "[engine]\nplaces = 8\n").unwrap();
+    fs::write(folder.path().join("rewheel.toml"), "[engine]\nconcurrency = 8\n").unwrap();
     assert_eq!(run(folder.path(), &["config", "check"]).out, "rewheel.toml: ok");
     let show = |args: &[&str]| {
         let mut command = command(folder.path());

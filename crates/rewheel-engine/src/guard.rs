@@ -49,8 +49,10 @@ pub(crate) struct GuardedStore {
     /// Like `usual`, also inside a retry of the caller: that retry would create a new id each time, while this one repeats the
     /// same job.
     insert: Way,
-    /// For registration and deregistration. Not refused during an outage: a lease must not be lost because of the breaker.
-    life: Way,
+    /// For registration. Not refused during an outage.
+    join: Way,
+    /// For deregistration. Not refused during an outage.
+    leave: Way,
     /// For calls of the heartbeat. It has its own interval, and repeats calls itself.
     beat: Way,
     /// For calls that may take minutes on a large store. Their failure says nothing about other calls.
@@ -109,7 +111,9 @@ impl GuardedStore {
                 all,
             ),
             insert: way(retried(insert).circuit_breaker(&breaker), statement, all),
-            life: way(retried(BLIP), beat, itself),
+            // No lease is at risk before there is one: a node that starts beside others on a busy server waits as long as usual.
+            join: way(retried(BLIP), statement, itself),
+            leave: way(retried(BLIP), beat, itself),
             beat: way(Pipeline::new().clock(&clock), beat, itself),
             long: way(Pipeline::new().clock(&clock), Sample::COUNT_MAX + statement, itself),
             clock,

@@ -103,7 +103,7 @@ impl Housekeeping {
             let mut lost = held.clone();
             lost.retain(|lease| !self.shared.leases.holds(*lease));
             if !lost.is_empty() {
-                // PendingCalls in progress have ended by then, so their leases are known.
+                // Calls in progress have ended by then, so their leases are known.
                 tokio::select! {
                     biased;
                     () = self.shared.leases.calls.ended() => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// PendingCalls that may return leases: claims, direct inserts, sticky settles. A lease that is in the store but unknown to this engine
+/// Calls that may return leases: claims, direct inserts, sticky settles. A lease that is in the store but unknown to this engine
 /// is lost only after every such call that was in progress has ended.
 #[derive(Debug)]
 pub(crate) struct PendingCalls {

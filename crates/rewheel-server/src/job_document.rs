@@ -235,7 +235,7 @@ impl AuditDocument {
     }
 }
 
-/// AuditFields that are timestamps, which the log stores as milliseconds.
+/// Fields that are timestamps, which the log stores as milliseconds.
 const INSTANTS: [&str; 3] = ["due", "deadline", "parked"];
 
 fn facts(facts: &AuditFields) -> serde_json::Value {

@@ -59,7 +59,7 @@ impl Outage {
         self.reached.swap(0, Ordering::SeqCst)
     }
 
-    /// PendingCalls until the breaker is open.
+    /// Calls until the breaker is open.
     async fn goes_away(&self) {
         self.set(Some(Fault::Before));
         for _ in 0..3 {
@@ -133,6 +133,22 @@ async fn a_call_that_never_answers_is_given_up_after_its_time() {
         let wanted = if verb == Verb::Books { "within 10s: see" } else { "within 3s333ms: see" };
         assert!(text.contains(wanted) && text.contains("`statement_timeout`"), "{text}");
     }
+}
+
+/// A node that starts on a busy server must not give up after a third of a short lease.
+#[tokio::test(start_paused = true)]
+async fn a_registration_may_take_as_long_as_any_call() {
+    let slow = FaultyStore::with_faults(Arc::new(MemoryStore::new()), |verb| {
+        Box::pin(async move {
+            if verb == Verb::Join {
+                tokio::time::sleep(seconds(4)).await;
+            }
+            None
+        })
+    });
+    let settings = EngineSettings { lease_ttl: seconds(1), ..EngineSettings::default() };
+    let store = GuardedStore::new(Arc::new(slow), &settings, &Random::seeded(1));
+    store.join(&holder()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

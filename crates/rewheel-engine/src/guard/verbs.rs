@@ -104,7 +104,7 @@ impl WorkStore for GuardedStore {
 #[async_trait]
 impl LeaseStore for GuardedStore {
     async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp> {
-        self.call("join", &self.life, |_| self.inner.join(holder)).await
+        self.call("join", &self.join, |_| self.inner.join(holder)).await
     }
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
@@ -112,7 +112,7 @@ impl LeaseStore for GuardedStore {
     }
 
     async fn leave(&self, holder: HolderId) -> StoreResult<()> {
-        self.call("leave", &self.life, |_| self.inner.leave(holder)).await
+        self.call("leave", &self.leave, |_| self.inner.leave(holder)).await
     }
 
     async fn holders(&self) -> StoreResult<Vec<Holder>> {

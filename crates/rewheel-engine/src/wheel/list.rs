@@ -107,7 +107,7 @@ impl Lists {
         Some(index)
     }
 
-    /// PendingCalls `each` with the timers of a slot, which is empty then; they may be added to others.
+    /// Calls `each` with the timers of a slot, which is empty then; they may be added to others.
     pub(super) fn drain(&mut self, slot: Slot, mut each: impl FnMut(&mut Lists, u32)) {
         let mut last = std::mem::replace(&mut self.last[slot.number()], Place::NONE);
         self.occupied.remove(slot);

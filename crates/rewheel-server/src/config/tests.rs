@@ -64,7 +64,7 @@ fn every_section_is_read() {
 
 #[test]
 fn the_environment_overrules_the_file() {
-    let text = "[engine]\nplaces = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
+    let text = "[engine]\nconcurrency = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
     let env = [
         ("REWHEEL__ENGINE__CONCURRENCY", "7"),
         ("REWHEEL__ENGINE__LEASE_TTL", "2s"),
@@ -103,7 +103,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: engine.lease_ttl: `2` is not a duration",
     );
-    check("[engine]\n\nplaces = 0", &[], "rewheel.toml:3: engine.concurrency: must be 1 or more");
+    check("[engine]\n\nconcurrency = 0", &[], "rewheel.toml:3: engine.concurrency: must be 1 or more");
     check("[engine]\nkeys = \"1h\"", &[], "rewheel.toml:2: engine.keys: unknown key");
     check("[retention]\nkeys = \"40000d\"", &[], "rewheel.toml:2: retention.keys: must be 36500d");
     check(
@@ -134,7 +134,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
     check("[server", &[], "rewheel.toml:1");
-    check("[engine]\nplaces = 1\nplaces = 2", &[], "rewheel.toml:3");
+    check("[engine]\nconcurrency = 1\nconcurrency = 2", &[], "rewheel.toml:3");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
     ] {
         check(&second(rule), &[], &format!("{place}{why}"));
     }
-    check("[kinds.a]\nroutes = 5", &[], "rewheel.toml:2: kinds.a.routes: invalid type");
+    check("[kinds.a]\nfailure_rules = 5", &[], "rewheel.toml:2: kinds.a.failure_rules: invalid type");
     let env = [("REWHEEL__KINDS__A__ROUTES", r#"[{ then = "no" }]"#)];
     check(
         "",
