@@ -147,6 +147,8 @@ pub enum DueReason {
     Submitted,
     /// The backoff chose the time.
     Backoff,
+    /// The job's custom backoff is not registered on the node that ran it: the backoff of its kind chose the time.
+    UnknownBackoff,
     /// The callee asked for the delay (`Retry-After`).
     RetryAfter,
     /// The runner asked for the delay.
@@ -163,9 +165,10 @@ pub enum DueReason {
 
 impl DueReason {
     /// Every reason.
-    pub const ALL: [DueReason; 8] = [
+    pub const ALL: [DueReason; 9] = [
         DueReason::Submitted,
         DueReason::Backoff,
+        DueReason::UnknownBackoff,
         DueReason::RetryAfter,
         DueReason::Snooze,
         DueReason::Parked,
@@ -179,6 +182,7 @@ impl DueReason {
         match self {
             DueReason::Submitted => "submitted",
             DueReason::Backoff => "backoff",
+            DueReason::UnknownBackoff => "unknown_backoff",
             DueReason::RetryAfter => "retry_after",
             DueReason::Snooze => "snooze",
             DueReason::Parked => "parked",

@@ -349,6 +349,11 @@ fn decide(
     let routed = kind.settings.failure_rules.route(report, &kind.policy(job));
     let mut decision = routed.decide(&history, &shared.random);
     kind.ceilings.clamp_delay(&mut decision, kind.settings.sticky_max);
+    if let Decision::Retry { because: because @ DueReason::Backoff, .. } = &mut decision
+        && !kind.backoff(job).1
+    {
+        *because = DueReason::UnknownBackoff;
+    }
     if let Some(rule) = routed.rule {
         let (rule, decision) = (rule + 1, decision.as_str());
         tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "failure rule applied");

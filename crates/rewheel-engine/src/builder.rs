@@ -8,6 +8,7 @@ use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::job_counts;
+use crate::kinds::check_backoff;
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
@@ -22,7 +23,7 @@ use crate::submit_batching;
 use crate::supervise::{self, Work};
 use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
-use rewheel::{CancelToken, Random};
+use rewheel::{Backoffs, CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
 use rewheel_core::{Actor, KindName, Limits, NameError, Retain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,6 +95,7 @@ pub struct EngineBuilder {
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     source: Option<Box<RunnerSource>>,
+    backoffs: Backoffs,
     router: Option<Box<dyn ShardRouter>>,
     pub(crate) notifying: Notifying,
 }
@@ -110,6 +112,7 @@ impl EngineBuilder {
             kinds: BTreeMap::new(),
             tenants: BTreeMap::new(),
             source: None,
+            backoffs: Backoffs::new(),
             router: None,
             notifying: Notifying::default(),
         }
@@ -208,6 +211,33 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets the custom backoffs that kinds and jobs may name. The store keeps their names only: register them on every node. A
+    /// node that does not know the backoff of a job uses that of its kind, and `due_because` says `unknown_backoff`.
+    ///
+    /// ```
+    /// use rewheel::{Backoffs, Past, seconds};
+    /// use rewheel_engine::{Engine, KindSettings, Report};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut backoffs = Backoffs::new();
+    /// let by_queue = backoffs.register_custom("by-queue", |past: &Past| seconds(past.attempt.into()))?;
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .backoffs(backoffs)
+    ///     .kind("mail", KindSettings { backoff: by_queue, ..KindSettings::default() })
+    ///     .raw_handler("mail", |_| async { Report::Done })
+    ///     .start()
+    ///     .await?;
+    /// # engine.shutdown(seconds(1)).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn backoffs(mut self, backoffs: Backoffs) -> EngineBuilder {
+        self.backoffs = backoffs;
+        self
+    }
+
     /// Registers as a holder in the store, and starts to work.
     ///
     /// # Errors
@@ -223,6 +253,7 @@ impl EngineBuilder {
         for (name, settings) in &self.kinds {
             let wrong = |why| StartError::KindSetting { kind: name.clone(), why };
             settings.check().map_err(wrong)?;
+            check_backoff(&self.backoffs, settings).map_err(wrong)?;
             named.push(new_kind(&parse_kind(name)?, settings));
         }
         let reserved = handlers.keys().chain(named.iter().map(|kind| &kind.name));
@@ -260,6 +291,7 @@ impl EngineBuilder {
             self_audit: self.self_audit,
             handlers,
             source: self.source,
+            backoffs: self.backoffs,
             tenants,
             router: self.router,
             desk: telling.as_ref().map(Telling::desk),

@@ -3,6 +3,7 @@
 use crate::builder::EngineBuilder;
 use crate::counts::DecisionCount;
 use crate::housekeeping;
+use crate::kinds::check_backoff;
 use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
@@ -222,7 +223,7 @@ impl Engine {
         by: &Actor,
     ) -> StoreResult<()> {
         let shared = &self.inner.shared;
-        shared.store.put_kinds(&[checked_kind(kind, settings)?], by).await?;
+        shared.store.put_kinds(&[checked_kind(self.shared(), kind, settings)?], by).await?;
         shared.read_kinds().await?;
         shared.signals.look.notify_one();
         Ok(())
@@ -239,7 +240,8 @@ impl Engine {
         if_version: Option<Version>,
         by: &Actor,
     ) -> StoreResult<KindEdited> {
-        let NewKind { name, settings, takeovers_max } = checked_kind(kind, settings)?;
+        let NewKind { name, settings, takeovers_max } =
+            checked_kind(self.shared(), kind, settings)?;
         let what = KindEditVerb::Put { settings, takeovers_max };
         self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
@@ -466,8 +468,9 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn checked_kind(name: &KindName, settings: &KindSettings) -> StoreResult<NewKind> {
-    settings.check().map_err(|why| StoreError::Rejected(why.into()))?;
+fn checked_kind(shared: &Shared, name: &KindName, settings: &KindSettings) -> StoreResult<NewKind> {
+    let checked = settings.check().and_then(|()| check_backoff(&shared.kinds.backoffs, settings));
+    checked.map_err(|why| StoreError::Rejected(why.into()))?;
     Ok(new_kind(name, settings))
 }
 

@@ -6,9 +6,9 @@ use crate::kinds_read::KindsRead;
 use crate::meters::KindMeters;
 use crate::park::Targets;
 use crate::runner::Runner;
-use crate::settings::{KindSettings, RunnerKind};
+use crate::settings::{KindSettings, RunnerKind, SettingError};
 use crate::shared::{Command, RunnerSource, Shared};
-use rewheel::Moment;
+use rewheel::{Backoff, Backoffs, Moment};
 use rewheel_core::store::StoreResult;
 use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub(crate) struct Kinds {
     /// Returns runners of kinds without a handler.
     source: Option<Box<RunnerSource>>,
     known: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    /// Custom backoffs by name.
+    pub(crate) backoffs: Arc<Backoffs>,
     /// The kinds as last read from the store.
     read: KindsRead,
 }
@@ -30,8 +32,10 @@ impl Kinds {
     pub(crate) fn new(
         handlers: BTreeMap<KindName, Arc<dyn Runner>>,
         source: Option<Box<RunnerSource>>,
+        backoffs: Backoffs,
     ) -> Kinds {
-        Kinds { handlers, source, known: RwLock::default(), read: KindsRead::default() }
+        let (known, read) = (RwLock::default(), KindsRead::default());
+        Kinds { handlers, source, known, backoffs: Arc::new(backoffs), read }
     }
 }
 
@@ -39,6 +43,7 @@ impl Kinds {
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
     pub(crate) ceilings: Ceilings,
+    backoffs: Arc<Backoffs>,
     pub(crate) runner: Option<Arc<dyn Runner>>,
     /// Whether an operator paused it, as far as this engine knows.
     paused: bool,
@@ -81,12 +86,21 @@ impl KindEntry {
     /// Returns how a job is retried: its own settings, or the kind's as a fallback.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         let kind = self.settings.policy();
+        let (backoff, _) = self.backoff(job);
         let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
-        Policy {
-            attempts_max: self.ceilings.clamp_attempts(attempts_max),
-            backoff: job.backoff.unwrap_or(kind.backoff),
-            ..kind
-        }
+        Policy { attempts_max: self.ceilings.clamp_attempts(attempts_max), backoff, ..kind }
+    }
+
+    /// Returns the backoff of a job, and whether this node knows it. If not, the backoff of the kind replaces it, or the default
+    /// that of the kind.
+    pub(crate) fn backoff(&self, job: &Job) -> (Backoff, bool) {
+        let wanted = job.backoff.unwrap_or(self.settings.backoff);
+        let candidates = [wanted, self.settings.backoff, Policy::default().backoff];
+        let mut known = candidates
+            .into_iter()
+            .enumerate()
+            .filter_map(|(nth, backoff)| Some((self.backoffs.resolve(backoff)?, nth == 0)));
+        known.next().unwrap_or((wanted, true))
     }
 
     /// Returns the timeout of one attempt of a job.
@@ -192,6 +206,7 @@ impl Shared {
         let _ = self.signals.to_dispatch.send(Command::Place);
         Arc::new(KindEntry {
             ceilings: settings.ceilings(),
+            backoffs: Arc::clone(&self.kinds.backoffs),
             settings,
             runner,
             paused: kind.paused,
@@ -223,6 +238,20 @@ impl Shared {
             kind.parked.is_some() && (kind.runner.is_some() || kind.is_for_workers())
         };
         kinds.values().any(concerns)
+    }
+}
+
+/// Rejects a custom backoff that is not registered: no node could run it.
+pub(crate) fn check_backoff(
+    backoffs: &Backoffs,
+    settings: &KindSettings,
+) -> Result<(), SettingError> {
+    match settings.backoff.custom_name().filter(|name| backoffs.get(name).is_none()) {
+        Some(name) => {
+            let why = format!("`{name}` is not registered: use EngineBuilder::backoffs");
+            Err(SettingError { name: "backoff", why: why.into() })
+        }
+        None => Ok(()),
     }
 }
 

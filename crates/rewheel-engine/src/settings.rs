@@ -141,6 +141,22 @@ impl EngineSettings {
     }
 }
 
+/// A backoff as text, which may name a custom backoff that this node does not know.
+mod stored_backoff {
+    use rewheel::Backoff;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(backoff: &Backoff, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(backoff)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Backoff, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        Backoff::from_stored(&text).map_err(D::Error::custom)
+    }
+}
+
 /// Rejects durations whose sums could overflow.
 fn check_durations(durations: &[(&'static str, Duration)]) -> Result<(), SettingError> {
     match durations.iter().find(|(_, duration)| *duration > Limits::DURATION_MAX) {
@@ -191,7 +207,9 @@ pub struct KindSettings {
     /// Timeout of one attempt.
     #[serde(with = "duration::serde")]
     pub attempt_timeout: Duration,
-    /// Delays between attempts.
+    /// Delays between attempts. A custom backoff is stored by its name: register it on every node, with
+    /// [`EngineBuilder::backoffs`](crate::EngineBuilder::backoffs).
+    #[serde(with = "stored_backoff")]
     pub backoff: Backoff,
     /// Maximum `attempts_max` that one job may ask for (default 1000, or `attempts_max` if that is more).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,9 +299,11 @@ impl KindSettings {
         if self.attempt_timeout.is_zero() {
             return wrong("attempt_timeout", "must be longer than 0s");
         }
-        if self.backoff.is_custom() {
-            // Its text is only a name, which no node could read back from the store.
-            return wrong("backoff", "must not be custom: a function cannot be stored");
+        if self.backoff.unknown_name().is_some() {
+            // Says which shapes and names there are.
+            let parsed = self.backoff.to_string().parse::<Backoff>();
+            let why = parsed.err().map_or_else(String::new, |error| error.to_string());
+            return Err(SettingError { name: "backoff", why: why.into() });
         }
         self.check_ceilings()?;
         check_durations(&[

@@ -18,7 +18,7 @@ use crate::submit_batching::Gather;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
 use crate::workers::Workers;
-use rewheel::{Clock, Moment, Random};
+use rewheel::{Backoffs, Clock, Moment, Random};
 use rewheel_core::store::Store;
 use rewheel_core::{HolderId, Job, JobId, KindName, Lease, Retain, Timestamp, Wanted};
 use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ pub(crate) struct Parts {
     pub(crate) self_audit: bool,
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) backoffs: Backoffs,
     pub(crate) tenants: TenantBook,
     pub(crate) router: Option<Box<dyn ShardRouter>>,
     pub(crate) desk: Option<Arc<Inbox>>,
@@ -161,7 +162,7 @@ impl Shared {
         let is_remote = parts.store.capabilities().remote;
         Shared {
             admission,
-            kinds: Kinds::new(parts.handlers, parts.source),
+            kinds: Kinds::new(parts.handlers, parts.source, parts.backoffs),
             leases: Leases::new(
                 holder,
                 PendingCalls::new(parts.unsure),

@@ -236,6 +236,12 @@ fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
     if let Some(why) = payload_limit::refusal(job, engine.settings().payload_bytes_max) {
         return Err(SubmitError::Refused(why));
     }
+    let backoffs = &engine.shared().kinds.backoffs;
+    let custom = job.backoff.and_then(|backoff| backoff.custom_name());
+    if let Some(name) = custom.filter(|name| backoffs.get(name).is_none()) {
+        let why = format!("`{name}` is not registered: use EngineBuilder::backoffs");
+        return Err(field("backoff", why));
+    }
     match engine.shared().kind(&job.kind) {
         Some(kind) => kind.ceilings.check(job).map_err(|over| field(over.field, over.why)),
         None => Ok(()),

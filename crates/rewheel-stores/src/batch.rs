@@ -5,11 +5,9 @@ use rewheel_core::store::{Inserted, StoreError};
 use rewheel_core::{JobId, NewJob};
 use std::collections::HashSet;
 
-/// Rejects a backoff that cannot be stored. A backoff is stored as text; a custom function of this
-/// process has no text form. Its row would be unreadable and would block the other rows of its
-/// lane.
+/// Rejects a backoff whose text cannot be read back: its row would be unreadable. A custom backoff is stored by its name.
 pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
-    match job.backoff.map(|backoff| backoff.to_string().parse::<Backoff>()) {
+    match job.backoff.map(|backoff| Backoff::from_stored(&backoff.to_string())) {
         None | Some(Ok(_)) => Ok(()),
         Some(Err(error)) => Err(StoreError::Rejected(error.into())),
     }

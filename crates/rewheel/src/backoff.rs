@@ -218,7 +218,7 @@ impl Backoff {
                 self.spread(0, nanos(custom.delay(&Past::of_attempt(attempt))))
             }
             // It may count its calls, so it is asked for waits only.
-            Growth::Custom(Custom::Object(_)) => {
+            Growth::Custom(Custom::Object(_) | Custom::Unknown(_)) => {
                 (self.spread(0, 0).0, self.spread(0, self.delay_max).1)
             }
             Growth::Adaptive { .. } => (
@@ -284,12 +284,40 @@ impl Backoff {
         }
     }
 
-    /// Returns whether it asks code of the user, which cannot be stored or sent elsewhere.
+    /// Returns whether it asks code of the user. Only its name can be stored or sent elsewhere.
     pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
 
-    const fn custom_name(&self) -> Option<&'static str> {
+    /// Returns the name, if it is known by name only: [`Backoffs::resolve`] finds its code. Until then its delays double from
+    /// 100 ms.
+    pub const fn unknown_name(&self) -> Option<&'static str> {
+        match self.growth {
+            Growth::Custom(Custom::Unknown(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Parses a text that was stored. As [`FromStr`](std::str::FromStr), but accepts the name of a custom backoff that this
+    /// process may not know.
+    ///
+    /// ```
+    /// use rewheel::Backoff;
+    ///
+    /// let stored = Backoff::from_stored("payday max 1h")?;
+    /// assert_eq!(stored.unknown_name(), Some("payday"));
+    /// assert!("payday max 1h".parse::<Backoff>().is_err());
+    /// # Ok::<_, rewheel::BackoffError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails for a text that is neither a backoff nor a name with options.
+    pub fn from_stored(text: &str) -> Result<Backoff, BackoffError> {
+        Backoffs::new().parse_stored(text)
+    }
+
+    /// Returns the name of a custom backoff.
+    pub const fn custom_name(&self) -> Option<&'static str> {
         match self.growth {
             Growth::Custom(custom) => Some(custom.name()),
             Growth::Fixed { .. }

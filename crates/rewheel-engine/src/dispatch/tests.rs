@@ -33,6 +33,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             self_audit: true,
             handlers: BTreeMap::new(),
             source: None,
+            backoffs: rewheel::Backoffs::new(),
             router: None,
             tenants: crate::tenant_settings::TenantBook::default(),
             desk: None,

@@ -1,11 +1,16 @@
 //! Tests of one engine through its public API.
 
 use crate::still::store;
-use rewheel::{Backoff, Category, Retry, Retryable, SpillOutcome, Verdict, millis, seconds};
+use rewheel::{
+    Backoff, Backoffs, Category, Jitter, Past, Retry, Retryable, SpillOutcome, Verdict, millis,
+    minutes, seconds,
+};
 use rewheel_core::store::{
     Change, ChangeVerb, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError,
 };
-use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, KindName, Report, Retain, State};
+use rewheel_core::{
+    Actor, DueReason, Failure, GiveUp, Job, JobId, KindName, Report, Retain, State, Status,
+};
 use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings, SubmitError};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::FaultyStore;
@@ -371,15 +376,15 @@ async fn an_idle_engine_asks_its_store_at_most_three_times_a_second() -> Tested 
     Ok(())
 }
 
-/// Its text is a name that no node can read back: such a kind would silently run nothing.
+/// No node could run it: such a kind would silently wait with another backoff.
 #[tokio::test(start_paused = true)]
-async fn a_kind_with_a_backoff_that_cannot_be_stored_does_not_start() -> Tested {
+async fn a_kind_with_a_backoff_that_is_not_registered_does_not_start() -> Tested {
     let backoff = Backoff::custom("payday", |_| seconds(1));
     let kind = KindSettings { backoff, ..KindSettings::default() };
     let store = store();
     let builder = Engine::builder(shared(&store)).kind("work", kind.clone());
-    let error = builder.start().await.expect_err("a function cannot be stored");
-    let expected = "kind `work`: backoff: must not be custom: a function cannot be stored";
+    let error = builder.start().await.expect_err("it is not registered");
+    let expected = "kind `work`: backoff: `payday` is not registered: use EngineBuilder::backoffs";
     assert_eq!(error.to_string(), expected);
     assert_eq!(store.kinds().await?, [], "nothing was stored");
     let engine = Engine::builder(shared(&store)).start().await?;
@@ -390,4 +395,50 @@ async fn a_kind_with_a_backoff_that_cannot_be_stored_does_not_start() -> Tested 
     assert!(matches!(refused, Err(StoreError::Rejected(_))), "{refused:?}");
     assert_eq!(store.kinds().await?, [], "nothing was stored");
     Ok(())
+}
+
+/// The store has the name of a custom backoff. A node that knows it uses its code; another one uses the backoff of the kind, and
+/// says so.
+#[tokio::test]
+async fn a_custom_backoff_is_stored_by_its_name() -> Tested {
+    let folder = tempfile::tempdir()?;
+    let url = format!("sqlite://{}", folder.path().join("rewheel.db").display());
+    let store = rewheel_stores::connect(&url).await?;
+    let mut backoffs = Backoffs::new();
+    let payday = backoffs.register_custom("payday", |_: &Past| minutes(50))?.max(minutes(60));
+    let payday = payday.jitter(Jitter::NONE);
+    let failing = |_| async { Report::retry(Failure::new(Category::Io, None, "refused")) };
+    let kind = KindSettings { backoff: Backoff::fixed(minutes(7)), ..KindSettings::default() };
+    let knows = Engine::builder(Arc::clone(&store))
+        .backoffs(backoffs)
+        .kind("work", kind)
+        .raw_handler("work", failing)
+        .start()
+        .await?;
+    let stranger = Backoff::custom("stranger", |_| seconds(1));
+    let error = knows.submit_raw("work", Vec::new()).backoff(stranger).await.unwrap_err();
+    assert!(error.to_string().starts_with("backoff `stranger` is not registered"), "{error}");
+    let known = waits(&store, knows.submit_raw("work", Vec::new()).backoff(payday).await?.id).await;
+    assert_eq!((known.because, known.backoff), (DueReason::Backoff, Some(payday)));
+    let later = knows.submit_raw("work", Vec::new()).backoff(payday).delay(minutes(1)).await?.id;
+    knows.shutdown(seconds(1)).await;
+    let other = Engine::builder(Arc::clone(&store)).raw_handler("work", failing).start().await?;
+    other.change(Change::new(later, ChangeVerb::Retry), &Actor::new("test")).await?;
+    let unknown = waits(&store, later).await;
+    assert_eq!(unknown.because, DueReason::UnknownBackoff);
+    let delay = unknown.due.since(store.now().await?);
+    assert!(delay > minutes(6) && delay <= minutes(7), "{delay:?}");
+    other.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// Waits until a job was tried once and waits for its retry.
+async fn waits(store: &Arc<dyn Store>, job: JobId) -> Job {
+    loop {
+        let found = store.get(job).await.unwrap().unwrap();
+        if found.attempt == 1 && matches!(found.status, Status::Scheduled) {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    }
 }

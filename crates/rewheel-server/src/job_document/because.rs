@@ -42,6 +42,15 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             }
             None => format!("an attempt failed; {waiting} by its backoff"),
         },
+        DueReason::UnknownBackoff => {
+            let why = "the node does not know its custom backoff, and used that of its kind";
+            match before(job, attempts) {
+                Some(Before { attempt, failure, .. }) => {
+                    format!("attempt {attempt} {}; {why}", went(failure))
+                }
+                None => why.to_owned(),
+            }
+        }
         DueReason::RetryAfter => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => format!(
                 "attempt {attempt} {}; the callee asked to wait, {waiting} {}",

@@ -6,7 +6,7 @@ use super::shape::{
 };
 use super::{requests, tokens};
 use rewheel::Category;
-use rewheel_core::State;
+use rewheel_core::{DueReason, State};
 use rewheel_engine::HeldReason;
 use serde_json::{Map, Value, json};
 
@@ -92,16 +92,7 @@ fn problem_example() -> Value {
 }
 
 fn job() -> Object {
-    let reasons = [
-        "submitted",
-        "backoff",
-        "retry_after",
-        "snooze",
-        "parked",
-        "rate_limit",
-        "retry_budget",
-        "person",
-    ];
+    let reasons = DueReason::ALL.map(DueReason::as_str);
     let because = Object::new().has("reason", one_of(reasons)).has("text", text());
     let held = Object::new()
         .has("reason", one_of(HeldReason::ALL.map(HeldReason::as_str)))

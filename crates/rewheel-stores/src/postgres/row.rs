@@ -1,7 +1,7 @@
 //! Reads a job from its row.
 
 use super::error::{VerbError, unreadable};
-use rewheel::Category;
+use rewheel::{Backoff, Category};
 use rewheel_core::{
     DueReason, Failure, Fence, HolderId, Job, JobId, Lane, State, Status, Tenant, Timestamp,
     Version, Wanted,
@@ -52,7 +52,7 @@ pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, V
         deadline: row.try_get::<_, Option<i64>>(15)?.map(instant),
         attempts_max: row.try_get::<_, Option<i64>>(16)?.map(number),
         attempt_timeout: row.try_get::<_, Option<i64>>(17)?.map(duration),
-        backoff: parsed(row.try_get(18)?, "a backoff")?,
+        backoff: backoff(row.try_get(18)?)?,
         key: parsed(row.try_get(19)?, "a key")?,
         shard_key: parsed(row.try_get(20)?, "a shard key")?,
         traceparent: row.try_get(21)?,
@@ -82,7 +82,7 @@ pub(super) fn read_claimed(row: &Row, lane: Lane, holder: HolderId) -> Result<Jo
         deadline: row.try_get::<_, Option<i64>>(14)?.map(instant),
         attempts_max: row.try_get::<_, Option<i64>>(15)?.map(number),
         attempt_timeout: row.try_get::<_, Option<i64>>(16)?.map(duration),
-        backoff: parsed(row.try_get(17)?, "a backoff")?,
+        backoff: backoff(row.try_get(17)?)?,
         key: parsed(row.try_get(18)?, "a key")?,
         shard_key: parsed(row.try_get(19)?, "a shard key")?,
         traceparent: row.try_get(20)?,
@@ -118,6 +118,11 @@ pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, VerbError> {
         Some("cancel") => Ok(Some(Wanted::Cancel)),
         Some(_) => Err(unreadable("what is wanted")),
     }
+}
+
+/// Reads a backoff. The name of a custom backoff may be unknown to this process.
+fn backoff(text: Option<&str>) -> Result<Option<Backoff>, VerbError> {
+    text.map(|text| Backoff::from_stored(text).map_err(|_| unreadable("a backoff"))).transpose()
 }
 
 fn because(text: &str) -> Result<DueReason, VerbError> {

@@ -2,7 +2,7 @@
 
 use super::error::{VerbError, unreadable};
 use super::transaction::Transaction;
-use rewheel::Category;
+use rewheel::{Backoff, Category};
 use rewheel_core::{
     DueReason, Failure, Fence, HolderId, Job, JobId, Key, Lane, ShardKey, State, Status, Timestamp,
     Version, Wanted,
@@ -38,7 +38,7 @@ pub(super) fn read_job(
         },
         attempts_max: row.get("attempts_max")?,
         attempt_timeout: span(row, "attempt_timeout_ms")?,
-        backoff: optional(row, "backoff")?,
+        backoff: backoff(row.get("backoff")?)?,
         traceparent: row.get("traceparent")?,
         created: instant(row.get("created_ms")?),
         deadline: row.get::<_, Option<i64>>("deadline_ms")?.map(instant),
@@ -99,7 +99,7 @@ pub(super) fn read_found(row: &Row<'_>, lane: &Lane) -> Result<Job, VerbError> {
         deadline: row.get::<_, Option<i64>>(11)?.map(instant),
         attempts_max: row.get(12)?,
         attempt_timeout: row.get::<_, Option<i64>>(13)?.map(duration),
-        backoff: parsed(texts(14)?, "a backoff")?,
+        backoff: backoff(texts(14)?)?,
         key: parsed(texts(15)?, "a key")?,
         shard_key: parsed(texts(16)?, "a shard key")?,
         traceparent: texts(17)?,
@@ -125,6 +125,11 @@ pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, VerbError> 
         Some("cancel") => Ok(Some(Wanted::Cancel)),
         Some(_) => Err(unreadable("what is wanted")),
     }
+}
+
+/// Reads a backoff. The name of a custom backoff may be unknown to this process.
+fn backoff(text: Option<String>) -> Result<Option<Backoff>, VerbError> {
+    text.map(|text| Backoff::from_stored(&text).map_err(|_| unreadable("a backoff"))).transpose()
 }
 
 pub(super) fn because(text: &str) -> Result<DueReason, VerbError> {

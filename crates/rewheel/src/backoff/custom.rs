@@ -1,8 +1,10 @@
 //! Backoffs that are code of the user.
 
 use super::Past;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A backoff that is code of yours. It may hold state, such as a connection count or a calendar.
@@ -51,9 +53,23 @@ impl<F: Fn(&Past) -> Duration + Send + Sync> CustomBackoff for F {
 /// User code with a name, which makes it printable and comparable.
 #[derive(Clone, Copy)]
 pub(super) enum Custom {
-    Function { name: &'static str, delay: fn(attempt: u32) -> Duration },
+    Function {
+        name: &'static str,
+        delay: fn(attempt: u32) -> Duration,
+    },
     Object(&'static Object),
+    /// A name that was stored by a process which knows its code.
+    Unknown(&'static str),
 }
+
+/// Names of unknown backoffs. They stay until the process ends, so that a [`Backoff`](super::Backoff) can be copied.
+static UNKNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// Names come from code, so there are few. Beyond this number they share one name.
+const UNKNOWN_MAX: usize = 10_000;
+
+/// First delay of an unknown backoff that nothing replaced.
+const UNKNOWN_BASE: Duration = Duration::from_millis(100);
 
 /// A registered [`CustomBackoff`]. It stays until the process ends, so that a [`Backoff`] can be
 /// copied.
@@ -72,10 +88,25 @@ impl Custom {
         Custom::Object(Box::leak(Box::new(object)))
     }
 
+    /// Keeps the name until the process ends.
+    pub(super) fn unknown(name: &str) -> Custom {
+        let mut known = UNKNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = known.get(name) {
+            return Custom::Unknown(name);
+        }
+        if known.len() >= UNKNOWN_MAX {
+            return Custom::Unknown("unknown");
+        }
+        let name: &'static str = Box::leak(name.into());
+        known.insert(name);
+        Custom::Unknown(name)
+    }
+
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Custom::Function { name, .. } => name,
             Custom::Object(object) => &object.name,
+            Custom::Unknown(name) => name,
         }
     }
 
@@ -83,6 +114,10 @@ impl Custom {
         match self {
             Custom::Function { delay, .. } => delay(past.attempt),
             Custom::Object(object) => object.delay.delay(past),
+            Custom::Unknown(_) => {
+                let doublings = past.attempt.saturating_sub(1).min(31);
+                UNKNOWN_BASE.saturating_mul(1 << doublings)
+            }
         }
     }
 }

@@ -101,6 +101,42 @@ impl Backoffs {
             }
         }
     }
+
+    /// As [`parse`](Backoffs::parse), but accepts the name of a custom backoff that is not registered here: another process
+    /// stored it. See [`Backoff::unknown_name`].
+    ///
+    /// # Errors
+    /// Fails for a text that is neither a backoff nor a name with options.
+    pub fn parse_stored(&self, text: &str) -> Result<Backoff, BackoffError> {
+        self.parse(text).or_else(|error| match text.split_whitespace().next() {
+            Some(name) if is_name(name) && !text::SHAPES.contains(&name) => {
+                let unknown = Backoff::of_custom(Custom::unknown(name));
+                text::parse_options(unknown, text).map_err(|_| error)
+            }
+            Some(_) | None => Err(error),
+        })
+    }
+
+    /// Finds the code of a backoff that was [stored](Backoffs::parse_stored) by its name; its limits and jitter stay. Returns
+    /// any other backoff as it is, and `None` for a name that is not registered.
+    ///
+    /// ```
+    /// use rewheel::{Backoff, Backoffs, Jitter, Past, Random, seconds};
+    ///
+    /// let stored = Backoff::from_stored("hourly max 2h jitter none")?;
+    /// let mut backoffs = Backoffs::new();
+    /// assert_eq!(backoffs.resolve(stored), None);
+    /// backoffs.register_custom("hourly", |_: &Past| seconds(3_600))?;
+    /// let hourly = backoffs.resolve(stored).unwrap();
+    /// assert_eq!(hourly.delay(1, &Random::thread()), seconds(3_600));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolve(&self, backoff: Backoff) -> Option<Backoff> {
+        match backoff.unknown_name() {
+            Some(name) => self.get(name).map(|known| Backoff { growth: known.growth, ..backoff }),
+            None => Some(backoff),
+        }
+    }
 }
 
 /// Longer names do not fit the columns and labels that contain them.

@@ -53,6 +53,11 @@ fn every_reason_has_its_sentence() {
             DueReason::Backoff => {
                 check(because, std::slice::from_ref(&timeout), "attempt 1 timed out; waiting 83ms");
             }
+            DueReason::UnknownBackoff => check(
+                because,
+                std::slice::from_ref(&timeout),
+                "attempt 1 timed out; the node does not know its custom backoff, and used that of its kind",
+            ),
             DueReason::RetryAfter => check(
                 because,
                 &[timeout.clone(), throttled.clone()],
