@@ -78,7 +78,7 @@ impl Default for EngineSettings {
 }
 
 /// The rule for region names, as text for users.
-pub const REGION_RULE: &str = "must be 1 to 63 of a-z, 0-9 and -, such as eu-west-1";
+pub const REGION_RULE: &str = "must have 1 to 63 characters (a-z, 0-9, `-`), such as eu-west-1";
 
 /// Returns whether a text is a valid region name.
 pub fn is_region(text: &str) -> bool {
