@@ -174,7 +174,7 @@ fn an_interrupted_server_says_what_it_gave_back() {
     assert_eq!(served.run(&["submit", "mail", "1"]).code, 0);
     let (ended, folder) = served.end();
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.err.contains("gave back 0"), "{ended:?}");
+    assert!(ended.err.contains("released 0"), "{ended:?}");
     let doctor = run(folder.path(), &["doctor", "--json"]);
     assert_eq!((doctor.code, &doctor.json()["ok"]), (0, &true.into()), "{doctor:?}");
     assert_eq!(doctor.json()["books"]["live"], 1);
@@ -266,7 +266,7 @@ fn the_demo_shows_jobs_that_run() {
     let kinds = kinds["items"].as_array().unwrap();
     assert!(kinds.len() > 2 && kinds.iter().all(|kind| kind["runnable"] == true), "{kinds:?}");
     let (ended, folder) = served.end();
-    assert!(ended.code == 0 && ended.err.contains("gave back"), "{ended:?}");
+    assert!(ended.code == 0 && ended.err.contains("released"), "{ended:?}");
     assert_eq!(run(folder.path(), &["doctor"]).code, 0);
 }
 

@@ -124,8 +124,10 @@ impl EngineSettings {
         if self.statement_timeout < Duration::from_millis(1) {
             return wrong("statement_timeout", "must be 1ms or longer");
         }
-        if self.poll.is_zero() || self.housekeeping.is_zero() {
-            return wrong("poll", "must be longer than 0s, and so must housekeeping");
+        for (name, time) in [("poll", self.poll), ("housekeeping", self.housekeeping)] {
+            if time.is_zero() {
+                return wrong(name, "must be longer than 0s");
+            }
         }
         check_durations(&[
             ("lease_ttl", self.lease_ttl),
@@ -283,7 +285,7 @@ impl KindSettings {
         }
         if self.backoff.is_custom() {
             // Its text is only a name, which no node could read back from the store.
-            return wrong("backoff", "must not be custom: a function cannot be stored");
+            return wrong("backoff", "must not be a custom backoff: a function cannot be stored");
         }
         self.check_ceilings()?;
         check_durations(&[

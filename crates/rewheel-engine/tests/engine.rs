@@ -206,7 +206,7 @@ async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Test
     assert_eq!((done.given_back, done.finished, done.abandoned), (2, 1, 1));
     assert_eq!(
         done.to_string(),
-        "gave back 2 jobs that had not started, finished 1, abandoned 1 that took too long"
+        "released 2 jobs that had not started, finished 1, abandoned 1 that took too long and run again"
     );
     assert_eq!(ended(&store, quick).await.state(), State::Succeeded);
     for id in [slow, waiting, later] {
@@ -382,7 +382,8 @@ async fn a_kind_with_a_backoff_that_cannot_be_stored_does_not_start() -> Tested 
     let store = store();
     let builder = Engine::builder(shared(&store)).kind("work", kind.clone());
     let error = builder.start().await.expect_err("a function cannot be stored");
-    let expected = "kind `work`: backoff: must not be custom: a function cannot be stored";
+    let expected =
+        "kind `work`: backoff: must not be a custom backoff: a function cannot be stored";
     assert_eq!(error.to_string(), expected);
     assert_eq!(store.kinds().await?, [], "nothing was stored");
     let engine = Engine::builder(shared(&store)).start().await?;
