@@ -116,12 +116,12 @@ pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, VerbError> {
         None => Ok(None),
         Some("pause") => Ok(Some(Wanted::Pause)),
         Some("cancel") => Ok(Some(Wanted::Cancel)),
-        Some(_) => Err(unreadable("what is wanted")),
+        Some(_) => Err(unreadable("a requested change")),
     }
 }
 
 fn because(text: &str) -> Result<DueReason, VerbError> {
-    DueReason::named(text).ok_or_else(|| unreadable("why a job is due"))
+    DueReason::named(text).ok_or_else(|| unreadable("a due reason"))
 }
 
 /// Parses a text that one of our own types wrote.
