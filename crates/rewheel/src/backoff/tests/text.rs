@@ -165,6 +165,6 @@ fn a_custom_backoff_is_registered_under_the_name_it_is_printed_by() {
     let error = Backoffs::new().register("pay-day", payday).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a custom backoff is registered under its own name, `payday`, not `pay-day`"
+        "a custom backoff must be registered under its own name: use `payday`, not `pay-day`"
     );
 }
