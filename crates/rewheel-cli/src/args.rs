@@ -17,10 +17,10 @@ use rewheel_core::SecretUrl;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-const EVENTS_END: &str = "Without --follow the command prints what the server remembers, and ends at the first second \
-without an event, or after 5 seconds.\nA server remembers events from the first time that a client asks for them.";
+const EVENTS_END: &str = "Without --follow the command prints the stored events, and ends after one second without an event, \
+or after 5 seconds.\nA server starts to store events when a client requests them for the first time.";
 
-/// A durable retry engine: jobs that are tried until they succeed.
+/// Run jobs durably, and retry them until they succeed or give up
 #[derive(Debug, Parser)]
 #[command(name = "rewheel", version, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) credentials: Credentials,
 
-    /// Print JSON: the documents of the REST interface
+    /// Print JSON documents, as the REST API returns them
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -53,14 +53,14 @@ pub(crate) struct Credentials {
     #[arg(long, global = true, env = "REWHEEL_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 
-    /// Also trust the certificates in this file
+    /// Trust the certificates in this PEM file as well
     #[arg(long, global = true, env = "REWHEEL_CA", value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a server: the engine and the REST interface
+    /// Run a server with the engine and the REST API
     Serve(Serve),
     /// Submit a job or a batch of jobs, and print the ids
     Submit(Box<Submit>),
@@ -75,7 +75,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         paging: Paging,
     },
-    /// List the processes that run jobs
+    /// List the holders: servers and workers that run jobs
     Holders {
         #[command(flatten)]
         paging: Paging,
@@ -84,14 +84,14 @@ pub(crate) enum Command {
     Stats,
     /// Show live statistics in the terminal
     Top {
-        /// Refresh this often
+        /// Refresh at this interval
         #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = rewheel::duration::parse)]
         every: std::time::Duration,
     },
-    /// List dead letters, and run them again
+    /// List dead letters or run them again
     #[command(subcommand)]
     Dead(DeadCommand),
-    /// List failures grouped by cause, and change the jobs of a group
+    /// List incidents (failures grouped by cause), and change their jobs
     #[command(args_conflicts_with_subcommands = true)]
     Incidents {
         #[command(subcommand)]
@@ -110,7 +110,7 @@ pub(crate) enum Command {
     /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Check a store: lost jobs, clock, durability and unsafe settings
+    /// Check a store for lost jobs, a wrong clock and unsafe settings
     Doctor(Doctor),
     /// Send a test notification
     #[command(subcommand)]
@@ -120,12 +120,12 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Print a shell completion script: `source <(rewheel completions bash)`
     Completions {
-        /// Name the shell
+        /// Choose the shell
         shell: clap_complete::Shell,
     },
     /// Simulate retry policies against a failing dependency
     Lab(Box<LabArgs>),
-    /// Measure the throughput and latency of this machine
+    /// Measure the throughput and latency of Rewheel on this machine
     Bench(Box<BenchArgs>),
     /// Create or update the tables of a store
     Migrate {
@@ -137,7 +137,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Report errors in the config, with key and line
+    /// Check the config, and report errors with key and line
     Check(ConfigFile),
     /// Show every setting and its origin; secrets are hidden
     Show(ConfigFile),
@@ -164,7 +164,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", value_parser = rewheel_server::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Also run a flaky callee and sample jobs that are retried
+    /// Also run a demo: a service that fails at times, and jobs that call it
     #[arg(long)]
     pub(crate) demo: bool,
 }
@@ -176,23 +176,23 @@ pub(crate) enum IncidentsCommand {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Pause the jobs of an incident that wait for their next attempt
+    /// Pause the waiting jobs of an incident
     Hold {
-        /// Name the incident
+        /// Select the incident by id
         id: String,
         #[command(flatten)]
         pace: Pace,
     },
     /// Resume the paused jobs of an incident
     Release {
-        /// Name the incident
+        /// Select the incident by id
         id: String,
         #[command(flatten)]
         pace: Pace,
     },
     /// Run the dead letters of an incident again
     Redrive {
-        /// Name the incident
+        /// Select the incident by id
         id: String,
         #[command(flatten)]
         care: Care,
@@ -205,19 +205,19 @@ pub(crate) enum OperationsCommand {
     List(Paging),
     /// Show the progress of an operation
     Show {
-        /// Name the operation
+        /// Select the operation by id
         id: String,
     },
     /// Stop an operation; jobs that it changed already stay changed
     Abort {
-        /// Name the operation
+        /// Select the operation by id
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NotifyCommand {
-    /// Send a test through every route of the config, and print the results
+    /// Send a test notification to every route in the config, and print the results
     Test {
         /// Read this config file (default: rewheel.toml in this folder, if it exists)
         #[arg(long, value_name = "FILE")]
@@ -227,7 +227,7 @@ pub(crate) enum NotifyCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Doctor {
-    /// Check this store (default: the config's)
+    /// Check this store (default: the store in the config)
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
 

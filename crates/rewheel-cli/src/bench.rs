@@ -42,7 +42,7 @@ pub(crate) struct BenchArgs {
     /// For scale: register this many remote workers
     #[arg(long, default_value_t = 1_000)]
     pub(crate) workers: usize,
-    /// For scale: watch idle engines for this long
+    /// For scale: measure idle engines for this long
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     pub(crate) idle: Duration,
     /// Give each job a payload of this size
@@ -78,7 +78,7 @@ pub(crate) enum Bench {
     Wheel,
     /// Call a local echo server by HTTP callbacks, beside `wrk` if it is installed
     Callback,
-    /// Measure idle nodes, claims and statistics on a large store, beside a small one; only when named
+    /// Measure a large store beside a small one: idle nodes, claims, statistics; runs only if named
     Scale,
 }
 
@@ -105,7 +105,7 @@ impl BenchArgs {
 /// Runs the benchmarks, and returns the report for `--json` and the table.
 pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     if args.rounds == 0 || args.jobs() == 0 {
-        bail!("a bench needs at least one round of one job: check --rounds, --jobs");
+        bail!("--rounds and --jobs must be 1 or more");
     }
     if args.otlp.is_some() {
         crate::serve::log(Telemetry::start(&args.telemetry())?.layer());

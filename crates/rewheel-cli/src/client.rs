@@ -41,7 +41,7 @@ impl Client {
     pub(crate) fn new(server: &SecretUrl, credentials: &Credentials) -> Result<Client, CliError> {
         let wrong = |why: &str| {
             let message = format!("--server {server}: {why}");
-            CliError::usage(message).hint("it looks like http://127.0.0.1:7420")
+            CliError::usage(message).hint("use a URL such as http://127.0.0.1:7420")
         };
         let base = Url::parse(server.expose()).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
@@ -180,10 +180,9 @@ impl Client {
         } else if text.contains("InvalidContentType") {
             "the address does not use TLS: the URL must begin with http://"
         } else if text.contains("certificate") {
-            "--ca FILE or REWHEEL_CA names who vouches for it; a certificate that vouches for itself \
-             must say CA:FALSE"
+            "trust its CA with --ca FILE or REWHEEL_CA; a self-signed certificate must have CA:FALSE"
         } else {
-            "start one with `rewheel serve`, or name another with --server or REWHEEL_SERVER"
+            "start a server with `rewheel serve`, or use another with --server or REWHEEL_SERVER"
         };
         let error = error.context(format!("cannot connect to the server {}", self.shown));
         CliError::new(exit::UNAVAILABLE, error).hint(hint)

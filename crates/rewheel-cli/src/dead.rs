@@ -19,12 +19,12 @@ pub(crate) async fn redrive(
 ) -> Result<(), CliError> {
     let filter = jobs::filter(&[], &args.which, args.incident.as_deref());
     if args.all && !filter.is_empty() {
-        let message = "--all matches every dead letter: leave out the other filters";
+        let message = "--all matches every dead letter: remove the other filters";
         return Err(CliError::usage(message.to_owned()));
     }
     let has_filter = args.all || !filter.is_empty();
     if args.ids.is_empty() && !has_filter {
-        let message = "no dead letters given: name ids, or choose them by filter";
+        let message = "no dead letters selected: give ids or a filter";
         return Err(CliError::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
     }
     if args.ids.is_empty() {

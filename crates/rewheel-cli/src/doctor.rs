@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     }
     let found: Vec<_> =
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
-    let message = format!("the doctor found problems: {}", found.join(", "));
+    let message = format!("checks failed: {}", found.join(", "));
     Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
@@ -87,8 +87,8 @@ impl Clock {
             )
         } else {
             format!(
-                "the store's is {off} ms {side} this machine's: jobs go by the store's, so that times in logs and `due` of \
-                 submitters are off by that much; set both by NTP"
+                "the store's clock is {off} ms {side} this machine's: jobs use the store's clock, so times in logs and the `due` of \
+                 submitted jobs differ by that much; synchronise both clocks with NTP"
             )
         };
         Check { name: "clock", ok, message }
@@ -115,8 +115,14 @@ fn examine(
         ok: missing == 0,
         message: match missing {
             0 => format!("all {} jobs are accounted for", books.submitted),
-            1.. => format!("{missing} submitted jobs are missing"),
-            _ => format!("there are {} more jobs than were submitted", missing.unsigned_abs()),
+            1.. => format!(
+                "submitted jobs that are missing from the store: {missing}; rows were deleted by hand, or this is a bug: \
+                 restore a backup"
+            ),
+            _ => format!(
+                "jobs in the store that were never submitted: {}; rows were added by hand, or this is a bug",
+                missing.unsigned_abs()
+            ),
         },
     }];
     checks.push(clock.check());
@@ -195,7 +201,11 @@ mod tests {
         let bad = Books { finished: 6, ..GOOD };
         let found = examine(SQLITE, bad, CLOCK, &[], &[]);
         assert_eq!((found.ok, found.books.missing), (false, 1));
-        assert_eq!(found.checks[0].message, "1 submitted jobs are missing");
+        let message = &found.checks[0].message;
+        assert!(
+            message.starts_with("submitted jobs that are missing from the store: 1;"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -85,7 +85,10 @@ fn print(event: &Event, output: Output) {
 
 fn missed(event: &Event, output: Output) {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-    output.note(format_args!("events up to {} are no longer available", text(&data, "up_to")));
+    output.note(format_args!(
+        "events up to and including {} are no longer available",
+        text(&data, "up_to")
+    ));
 }
 
 /// An event of the stream.

@@ -28,7 +28,7 @@ pub(crate) fn make_room(limits: &mut LimitSettings) {
             asked,
             connections_max,
             files = fits,
-            "fewer connections than requested: see `ulimit -n`"
+            "connections_max reduced: the limit on open files is too low; raise it with `ulimit -n`"
         );
     }
 }

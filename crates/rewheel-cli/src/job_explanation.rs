@@ -8,14 +8,17 @@ pub(crate) fn sentence(job: &Value) -> String {
     let holder = text(&job["holder"]);
     match text(&job["state"]) {
         "scheduled" => match held(job) {
-            None => waiting(job, "waits", "until"),
+            None => waiting(job, "waits"),
             // The due time is not the reason for the wait, and may have passed.
-            Some(held) => format!("{}; {held}", waiting(job, "waits", "and is due")),
+            Some(held) => {
+                let because = text(&job["due_because"]["text"]);
+                format!("waits: {held}; due {}: {because}", text(&job["due"]))
+            }
         },
         "leased" if runs(job) => {
             format!("running attempt {attempt} of {most} on holder {holder}{}", wanted(job))
         }
-        "leased" => waiting(job, &format!("waits on holder {holder}"), "until") + wanted(job),
+        "leased" => waiting(job, &format!("waits on holder {holder}")) + wanted(job),
         "paused" => {
             format!("{}; waits until an operator resumes it", stopped(job, "pause", "paused"))
         }
@@ -27,14 +30,14 @@ pub(crate) fn sentence(job: &Value) -> String {
     }
 }
 
-fn waiting(job: &Value, waits: &str, until: &str) -> String {
+fn waiting(job: &Value, waits: &str) -> String {
     let because = text(&job["due_because"]["text"]);
     // Times of one form and length sort as text.
     let is_due = text(&job["due"]) <= text(&job["created"]);
     if is_due {
         format!("{waits} for a slot: {because}")
     } else {
-        format!("{waits} {until} {}: {because}", text(&job["due"]))
+        format!("{waits} until {}: {because}", text(&job["due"]))
     }
 }
 
@@ -218,13 +221,20 @@ mod tests {
     fn what_holds_a_job_up_is_told() {
         let says = |held: Value| {
             let sentence = sentence(&job("scheduled", json!({"held_because": held})));
-            sentence.split_once("; waiting 1s; ").unwrap().1.to_owned()
+            let because = format!("; due {LATER}: attempt 1 timed out; waiting 1s");
+            sentence.strip_prefix("waits: ").unwrap().strip_suffix(&because).unwrap().to_owned()
         };
         let paused =
             json!({"reason": "paused", "until": null, "text": "an operator paused its kind"});
         assert_eq!(says(paused), "an operator paused its kind");
         let rate = json!({"reason": "rate_limit", "until": LATER, "text": "the rate is used up"});
         assert_eq!(says(rate), format!("the rate is used up, until {LATER}"));
+        let parked = json!({"reason": "parked", "until": null, "text": "its kind is parked"});
+        check(
+            "scheduled",
+            json!({"due": CREATED, "held_because": parked}),
+            &format!("waits: its kind is parked; due {CREATED}: attempt 1 timed out; waiting 1s"),
+        );
         check(
             "scheduled",
             json!({"held_because": null}),

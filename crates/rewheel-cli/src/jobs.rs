@@ -89,7 +89,7 @@ pub(crate) async fn change(
     let Change { ids, pace, .. } = args;
     if args.all && !filter.is_empty() {
         return Err(CliError::usage(
-            "--all matches every job: leave out the other filters".to_owned(),
+            "--all matches every job: remove the other filters".to_owned(),
         ));
     }
     if ids.is_empty() {
@@ -98,7 +98,7 @@ pub(crate) async fn change(
             true if args.all => order.about_all(),
             true => order.about(filter),
             false => {
-                let message = "no jobs given: name ids, or choose jobs by filter".to_owned();
+                let message = "no jobs selected: give ids or a filter".to_owned();
                 return Err(
                     CliError::usage(message).hint("--kind, --state, --category, …, or --all")
                 );

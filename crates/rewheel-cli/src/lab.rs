@@ -23,7 +23,7 @@ const POLICIES: [&str; 5] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// Simulate this retry policy: `none`, or as in config files, with `budget 10%` and `breaker` (repeatable)
+    /// Simulate this retry policy: `none`, or as in the config, plus `budget 10%` and `breaker` (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<Policy>,
     /// Simulate this many client processes
@@ -59,7 +59,7 @@ pub(crate) struct LabArgs {
 }
 
 fn span(text: &str) -> Result<Range<Duration>> {
-    let (from, to) = text.split_once("..").context("write it as 20s..40s")?;
+    let (from, to) = text.split_once("..").context("use FROM..TO, such as 20s..40s")?;
     Ok(duration::parse(from)?..duration::parse(to)?)
 }
 
@@ -69,7 +69,7 @@ fn fault(text: &str) -> Result<Fault> {
         "fails" => Ok(Fault::Fails),
         _ => {
             let times = text.strip_prefix('x').and_then(|times| times.parse().ok());
-            times.map(Fault::Slow).context("`hangs`, `fails`, or `x10`")
+            times.map(Fault::Slow).context("use `hangs`, `fails`, or a factor such as `x10`")
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), CliError> {
         .map_err(wrong)?;
     storm.check().map_err(wrong)?;
     if args.timeout.is_zero() {
-        return Err(CliError::usage("--timeout must be more than nothing".to_owned()));
+        return Err(CliError::usage("--timeout must be longer than 0s".to_owned()));
     }
     let policies = if args.policies.is_empty() {
         POLICIES.iter().filter_map(|text| text.parse().ok()).collect()

@@ -32,9 +32,9 @@ pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
     if let Some(path) = file(url.expose())
         && !path.exists()
     {
-        let message = format!("no store at {url}");
+        let message = format!("no store exists at {url}");
         return Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
-            .hint("create one with `rewheel migrate --store URL`; is this the right folder?"));
+            .hint("check the folder, or create the store with `rewheel migrate --store URL`"));
     }
     Ok(rewheel_stores::connect(url.expose()).await?)
 }

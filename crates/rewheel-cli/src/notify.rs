@@ -16,7 +16,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Cl
         return Err(CliError::usage(
             "the config has no [[notify.route]]: no notifications are sent".to_owned(),
         )
-        .hint("see docs/notifications.md for an example; --config names another file"));
+        .hint("see docs/notifications.md for an example, or use another file with --config"));
     }
     // Show the log, so that the test of a route to the log is visible.
     serve::log(None);
@@ -27,7 +27,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Cl
     if failed == 0 {
         return Ok(());
     }
-    let message = format!("the test failed for {failed} of {} routes", tried.len());
+    let message = format!("the test notification failed for {failed} of {} routes", tried.len());
     Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 

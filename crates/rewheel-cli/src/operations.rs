@@ -139,7 +139,7 @@ pub(crate) async fn order(
         ended = follow(&id, client) => ended?,
         _ = tokio::signal::ctrl_c() => {
             let error = anyhow::anyhow!("operation {id} continues in the background");
-            let hint = format!("rewheel operations show {id}, or abort {id}");
+            let hint = format!("see it with `rewheel operations show {id}`, stop it with `rewheel operations abort {id}`");
             return Err(CliError::new(exit::INTERRUPTED, error).hint(hint));
         }
     };

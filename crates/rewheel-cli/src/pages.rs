@@ -82,7 +82,7 @@ async fn read_all(
         }
         if next == cursor {
             let message =
-                "the server returned the same cursor twice; stopped to avoid an endless list";
+                "the server returned the same cursor twice: stopped to avoid an endless list";
             return Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)));
         }
         cursor = next;
@@ -108,7 +108,7 @@ impl Listed {
             items => table(names, items.iter().map(row)),
         });
         if !is_complete {
-            output.note("the server searched only the newest jobs");
+            output.note("the search stopped early: the server searched only the newest jobs");
         }
         if let Some(next) = next {
             output

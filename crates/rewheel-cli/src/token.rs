@@ -27,7 +27,7 @@ pub(crate) enum TokenCommand {
     },
     /// Revoke a token: within a second every server rejects it
     Revoke {
-        /// Name the token, or give its id
+        /// Select the token by name or id
         #[arg(value_name = "TOKEN")]
         which: String,
         #[command(flatten)]
@@ -38,14 +38,14 @@ pub(crate) enum TokenCommand {
 /// Where the tokens are stored.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Use this store directly, without a server: needed for the first token
+    /// Use this store directly, without a server; the first token needs it
     #[arg(long, value_name = "URL")]
     store: Option<SecretUrl>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// Name the token; the audit log shows this name
+    /// Set the name of the token; the audit log shows it
     name: String,
 
     /// Grant this role: submit, read, work, operate or admin (repeatable)
@@ -56,7 +56,7 @@ pub(crate) struct Create {
     #[arg(long)]
     tenant: Option<String>,
 
-    /// Let the token expire after this time: 90d (default: never)
+    /// Let the token expire after this time, such as 90d (default: never)
     #[arg(long, value_name = "DURATION")]
     expires_in: Option<String>,
 
@@ -144,7 +144,7 @@ async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, CliError
     let not_found = || {
         let message = format!("token `{}` does not exist", named(wanted));
         CliError::new(exit::NOT_FOUND, anyhow::Error::msg(message))
-            .hint("`rewheel token list` shows them, each with its name and its id")
+            .hint("list the tokens with `rewheel token list`")
     };
     let id = find(&tokens, wanted).ok_or_else(not_found)?.id;
     let revoked = store.revoke_token(id, &who()).await?;

@@ -28,10 +28,8 @@ pub(crate) async fn run(
         return Ok(());
     }
     if !std::io::stdout().is_terminal() {
-        let message = "top needs a terminal".to_owned();
-        return Err(
-            CliError::usage(message).hint("`rewheel stats` prints once, --json for programs")
-        );
+        let message = "`rewheel top` needs a terminal".to_owned();
+        return Err(CliError::usage(message).hint("use `rewheel stats`, or add --json"));
     }
     if every.is_zero() {
         return Err(CliError::usage("--every must be longer than 0s".to_owned()));

@@ -101,8 +101,9 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     let list = served.run(&["jobs", "list", "--state", "scheduled", "--kind", "mail"]);
     assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
     let shown = served.run(&["jobs", "show", id]);
-    let why = "waits for a slot: submitted to run at once; no node runs its kind";
-    assert_eq!(shown.out.lines().next(), Some(why));
+    let first = shown.out.lines().next().unwrap_or_default();
+    assert!(first.starts_with("waits: no node runs its kind; due "), "{first}");
+    assert!(first.ends_with(": submitted to run at once"), "{first}");
     assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();
     assert_eq!((&json["priority"], &json["attempts_max"]), (&7.into(), &3.into()));
@@ -174,7 +175,7 @@ fn an_interrupted_server_says_what_it_gave_back() {
     assert_eq!(served.run(&["submit", "mail", "1"]).code, 0);
     let (ended, folder) = served.end();
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.err.contains("gave back 0"), "{ended:?}");
+    assert!(ended.err.contains("released 0"), "{ended:?}");
     let doctor = run(folder.path(), &["doctor", "--json"]);
     assert_eq!((doctor.code, &doctor.json()["ok"]), (0, &true.into()), "{doctor:?}");
     assert_eq!(doctor.json()["books"]["live"], 1);
@@ -203,7 +204,10 @@ fn nothing_was_charged(folder: &Path) {
 fn a_second_interrupt_stops_at_once() {
     let (mut served, _call) = busy("1h");
     served.interrupt();
-    assert_eq!(served.line(), "shutting down; interrupt again to stop at once");
+    assert_eq!(
+        served.line(),
+        "shutting down: waiting for running jobs; press Ctrl-C again to stop at once"
+    );
     served.interrupt();
     let code = served.server.wait().unwrap().code();
     assert_eq!(code, Some(130));
@@ -266,7 +270,7 @@ fn the_demo_shows_jobs_that_run() {
     let kinds = kinds["items"].as_array().unwrap();
     assert!(kinds.len() > 2 && kinds.iter().all(|kind| kind["runnable"] == true), "{kinds:?}");
     let (ended, folder) = served.end();
-    assert!(ended.code == 0 && ended.err.contains("gave back"), "{ended:?}");
+    assert!(ended.code == 0 && ended.err.contains("released"), "{ended:?}");
     assert_eq!(run(folder.path(), &["doctor"]).code, 0);
 }
 

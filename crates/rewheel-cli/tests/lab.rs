@@ -12,7 +12,7 @@ fn policies_are_compared_on_a_storm() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(folder.path(), &["lab", "--lasts", "1m", "--outage", "10s..15s"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert!(ran.out.starts_with("100 clients make 500 calls/s to something"), "{}", ran.out);
+    assert!(ran.out.starts_with("100 clients make 500 calls/s to a dependency"), "{}", ran.out);
     let row = |policy: &str| {
         let mut rows = ran.out.lines().filter(|line| line.starts_with(policy));
         rows.next_back().unwrap().trim_start_matches(policy).trim().to_owned()
@@ -55,14 +55,14 @@ fn what_cannot_be_is_refused_with_a_reason() {
         assert!(ran.err.contains(why), "{}", ran.err);
     };
     refused(&["--policy", "4 attempts, fixd 1s"], "is not a policy");
-    refused(&["--outage", "40s..20s"], "an outage must end after it begins");
-    refused(&["--outage", "40s"], "write it as 20s..40s");
-    refused(&["--lasts", "42s"], "calls must come in for five seconds more");
-    refused(&["--fault", "sulks"], "`hangs`, `fails`, or `x10`");
-    refused(&["--fault", "x0.5"], "1 to 1000 times as slow");
-    refused(&["--rate", "0"], "1 to 100000 clients that call");
-    refused(&["--clients", "4294967295"], "1 to 100000 clients that call");
-    refused(&["--capacity", "4294967295", "--latency", "1h"], "100000 at a time at most");
-    refused(&["--rate", "4000000"], "a storm has 1 to 1000000 calls");
-    refused(&["--timeout", "0s"], "--timeout must be more than nothing");
+    refused(&["--outage", "40s..20s"], "the outage must end after it starts");
+    refused(&["--outage", "40s"], "use FROM..TO, such as 20s..40s");
+    refused(&["--lasts", "42s"], "must last until at least 5s after the outage");
+    refused(&["--fault", "sulks"], "use `hangs`, `fails`, or a factor such as `x10`");
+    refused(&["--fault", "x0.5"], "a factor of 1 to 1000");
+    refused(&["--rate", "0"], "clients must be 1 to 100000");
+    refused(&["--clients", "4294967295"], "clients must be 1 to 100000");
+    refused(&["--capacity", "4294967295", "--latency", "1h"], "at most 100000 requests at a time");
+    refused(&["--rate", "4000000"], "the simulation allows 1 to 1000000 calls");
+    refused(&["--timeout", "0s"], "--timeout must be longer than 0s");
 }

@@ -104,7 +104,7 @@ fn a_route_that_fails_is_named_and_the_others_are_tried() {
     assert_eq!((&routes[0]["ok"], &routes[1]["ok"]), (&false.into(), &true.into()));
     assert_eq!(routes[0]["error"], "403 Forbidden: invalid_token");
     assert_eq!((&routes[1]["to"], &routes[1]["error"]), (&"slack".into(), &Value::Null));
-    assert!(text(&ran.stderr).contains("the test failed for 1 of 2 routes"));
+    assert!(text(&ran.stderr).contains("the test notification failed for 1 of 2 routes"));
 }
 
 #[test]

@@ -355,8 +355,10 @@ fn ends_before(after: Duration, history: &History) -> bool {
 fn deadline_passes(after: Duration, failure: Option<&Failure>) -> Decision {
     let wait = duration::text(after);
     let message = match failure {
-        Some(failure) => format!("the deadline ends before the next attempt in {wait}; {failure}"),
-        None => format!("the deadline ends before the next attempt in {wait}"),
+        Some(failure) => format!(
+            "the deadline passes before the next attempt, due in {wait}; last failure: {failure}"
+        ),
+        None => format!("the deadline passes before the next attempt, due in {wait}"),
     };
     Decision::Dead { failure: Failure::new(Category::Deadline, None, &message) }
 }

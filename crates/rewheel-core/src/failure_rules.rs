@@ -245,8 +245,11 @@ impl FailureRules {
     /// Fails with the first rule that cannot work or is never reached.
     pub fn check(&self) -> Result<(), RuleError> {
         if self.rules.len() > Limits::ROUTES_MAX {
-            let why =
-                format!("has {} rules; the limit is {}", self.rules.len(), Limits::ROUTES_MAX);
+            let why = format!(
+                "is above the limit: there are {} rules, and the limit is {}",
+                self.rules.len(),
+                Limits::ROUTES_MAX
+            );
             return Err(RuleError { rule: Limits::ROUTES_MAX + 1, key: None, why });
         }
         for (number, rule) in (1..).zip(&self.rules) {

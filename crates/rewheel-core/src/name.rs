@@ -9,7 +9,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not a valid kind or token name.
-    #[error("must be 1 to 64 of a-z, 0-9, `.`, `_` and `-`, and start with a letter or a digit")]
+    #[error(
+        "must have 1 to 64 characters (a-z, 0-9, `.`, `_`, `-`) and start with a letter or digit"
+    )]
     Kind,
     /// Not a valid tenant.
     #[error("must be 1 to 128 bytes without control characters")]

@@ -161,7 +161,7 @@ impl fmt::Display for TokenId {
 
 /// Error: the text is not a token id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a token id: it must have 16 characters of 0-9 and a-f")]
+#[error("is not a token id: it must have 16 characters (0-9, a-f)")]
 pub struct TokenIdError;
 
 impl FromStr for TokenId {

@@ -105,7 +105,7 @@ impl Drop for Unsettled {
     fn drop(&mut self) {
         let Some(lease) = self.lease else { return };
         if std::thread::panicking() {
-            tracing::error!(job = %lease.job, "attempt panicked outside the handler");
+            tracing::error!(job = %lease.job, "bug in the engine: an attempt panicked outside its handler; the job runs again later");
         }
         self.shared.leases.forget(lease);
     }
@@ -198,7 +198,7 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     match shared.store.start(waiting.holder, &[lease]).await {
         Ok(answers) => answers == [true],
         Err(error) => {
-            tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over before");
+            tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over before: releasing it instead");
             let keep = shared.retain_ended();
             let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
             false
@@ -214,7 +214,8 @@ async fn report(
     (checkpoints, target): (&Checkpoints, usize),
 ) -> Report {
     let Some(runner) = &kind.runner else {
-        let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
+        let failure =
+            Failure::new(Category::NoHandler, None, "this node has no handler for the kind");
         return Report::AttemptFailed { verdict: Verdict::Retry, failure };
     };
     let now = shared.clock.now();
@@ -257,7 +258,11 @@ fn cut_short(
         return Report::Dead(Failure::of_deadline());
     }
     let failure = if cancel.is_cancelled() {
-        Failure::new(Category::Cancelled, None, "the attempt was cancelled and did not stop")
+        Failure::new(
+            Category::Cancelled,
+            None,
+            "the attempt was cancelled and did not stop in time",
+        )
     } else {
         let message = format!("no result within {}", duration::text(ends_in));
         Failure::new(Category::Timeout, None, &message)

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum CheckpointError {
     /// Another holder has the job now, or the job has ended: further work of this attempt is
     /// wasted.
-    #[error("this attempt no longer holds the job: stop")]
+    #[error("this attempt no longer holds the job: stop the work, another attempt may be running")]
     Lost,
     /// The payload cannot be written.
     #[error("failed to write the checkpoint: {0}")]

@@ -127,7 +127,7 @@ impl Claims {
         match self.begin(room).await {
             Ok(next) => next.min(poll),
             Err(error) => {
-                tracing::debug!(%error, "failed to read lanes");
+                tracing::debug!(%error, "failed to read lanes: claiming again at the next poll");
                 poll
             }
         }
@@ -298,9 +298,9 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
                 // The heartbeat notices it too, and registers again.
-                tracing::warn!(%holder, "claim rejected: this holder has expired");
+                tracing::warn!(%holder, "claim rejected: this holder has expired and registers again");
             } else {
-                tracing::debug!(%error, "claim failed");
+                tracing::debug!(%error, "claim failed: retrying");
             }
             call.end();
             let (given, found) = (Vec::new(), is_within_fleet.then(Vec::new));

@@ -104,9 +104,9 @@ pub struct Shutdown {
 impl fmt::Display for Shutdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shutdown { given_back, finished, abandoned } = self;
-        write!(f, "gave back {given_back} jobs that had not started, finished {finished}")?;
+        write!(f, "released {given_back} jobs that had not started, finished {finished}")?;
         if *abandoned > 0 {
-            write!(f, ", abandoned {abandoned} that took too long")?;
+            write!(f, ", abandoned {abandoned} that took too long and run again")?;
         }
         Ok(())
     }
@@ -412,7 +412,7 @@ impl Engine {
         }
         let holder = shared.holder();
         if let Err(error) = housekeeping::give_back_all(shared, holder).await {
-            tracing::warn!(%error, "failed to give jobs back: other nodes take them over when the lease expires");
+            tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
         }
         if let Err(error) = shared.store.leave(holder).await {
             tracing::warn!(%error, "deregistration failed: the lease will expire");

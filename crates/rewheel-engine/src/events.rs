@@ -63,7 +63,9 @@ pub struct EventStream {
 
 /// Error: events were dropped before they were returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("events up to {up_to} were missed")]
+#[error(
+    "events up to and including {up_to} were dropped before they were read: read the jobs to get their current state"
+)]
 pub struct EventsMissed {
     /// The last dropped event.
     pub up_to: u64,

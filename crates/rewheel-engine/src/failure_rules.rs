@@ -52,8 +52,8 @@ fn read(value: Value) -> Result<FailureRule, Wrong> {
 
 fn looking_at(mut rule: FailureRule, mut when: Map<String, Value>) -> Result<FailureRule, Wrong> {
     if when.is_empty() {
-        let why = "is empty: name category, code, status or message, or leave it out to fit \
-                   every failure";
+        let why =
+            "is empty: set category, code, status or message, or remove it to match every failure";
         return Err((Some("when"), why.to_owned()));
     }
     for text in texts(&mut when, "category")? {

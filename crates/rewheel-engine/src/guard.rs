@@ -228,8 +228,7 @@ async fn within<T>(
             // Whole milliseconds are precise enough for the message.
             let whole = Duration::from_millis(u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX));
             let why = format!(
-                "no answer within {}: see whether it is overloaded, or raise `statement_timeout` of \
-                 the engine",
+                "no response within {}: check whether the store is overloaded, or raise engine.statement_timeout",
                 duration::text(whole)
             );
             StoreError::Ambiguous(why.into())

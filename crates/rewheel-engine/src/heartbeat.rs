@@ -89,7 +89,7 @@ impl Heartbeat {
                 self.shared.leases.set_renewed(sent);
                 self.is_failing = false;
                 if self.shared.leases.set_lease_expired(false) {
-                    tracing::info!(%holder, "lease renewed: attempts start again");
+                    tracing::info!(%holder, "lease renewed: this node starts attempts again");
                     self.shared.signals.look.notify_one();
                 }
                 for wish in renewed.wanted {
@@ -122,13 +122,15 @@ impl Heartbeat {
     fn note_failure(&mut self, reason: &'static str, error: &dyn Display) {
         self.expiry_watch.failed();
         if !std::mem::replace(&mut self.is_failing, true) {
-            let text = "lease renewal failed: it is repeated until the lease expires";
+            let text = "lease renewal failed: retrying; if the lease expires, other nodes take over the jobs of this node";
             self.shared.notify_lease(Severity::Warning, reason, text, error);
         }
         let silent = self.shared.clock.now().since(self.renewed);
         if silent >= self.shared.settings.lease_ttl && self.shared.leases.set_lease_expired(true) {
-            tracing::error!("lease expired: no new attempts start until it is renewed");
-            let text = "lease expired: no new attempts start until it is renewed";
+            tracing::error!(
+                "lease expired: this node cancels its attempts, and starts new ones when the lease is renewed"
+            );
+            let text = "lease expired: this node cancels its attempts, and starts new ones when the lease is renewed";
             self.shared.notify_lease(Severity::Error, "lease_ran_out", text, error);
             self.shared.leases.cancel_all();
         }
@@ -158,7 +160,7 @@ impl Heartbeat {
                 self.shared.signals.look.notify_one();
             }
             Err(error) => {
-                tracing::debug!(%error, "failed to register again");
+                tracing::debug!(%error, "failed to register again: retrying");
                 self.note_failure("joining_failed", &error);
             }
         }
@@ -168,7 +170,7 @@ impl Heartbeat {
         let holders = match self.shared.store.holders().await {
             Ok(holders) => holders,
             Err(error) => {
-                tracing::debug!(%error, "failed to read holders");
+                tracing::debug!(%error, "failed to read holders: retrying at the next lease renewal");
                 self.expiry_watch.failed();
                 return;
             }
@@ -180,13 +182,13 @@ impl Heartbeat {
         for silent in self.expiry_watch.renewed(now, &others) {
             match self.shared.store.expire_holder(by, silent.id, silent.renewals).await {
                 Ok(HolderExpiry::Expired) => {
-                    tracing::warn!(holder = %silent.id, name = silent.name, "holder has expired");
+                    tracing::warn!(holder = %silent.id, name = silent.name, "holder has expired: its jobs are taken over");
                     // The dead holder may have had many jobs, and this loop has no time to sweep them.
                     self.shared.signals.sweep.notify_one();
                 }
                 Ok(HolderExpiry::Alive | HolderExpiry::Dead) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "failed to mark a holder as dead");
+                    tracing::debug!(%error, "failed to mark a holder as dead: retrying at the next lease renewal");
                     return;
                 }
             }

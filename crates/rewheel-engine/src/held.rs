@@ -159,7 +159,7 @@ impl Engine {
         let text = match found.because {
             HeldReason::RateLimit => "the rate limit of its kind is reached",
             HeldReason::Parked => {
-                "too many attempts of its kind failed on this node: it is tried again soon"
+                "too many attempts of its kind failed on this node: the node tries again soon"
             }
             HeldReason::Paused => "an operator paused its kind",
             HeldReason::TenantLimit => "a limit of its tenant is reached",

@@ -58,9 +58,9 @@ impl Housekeeping {
         }
         let ticked = self.tick().await;
         if let Err(error) = &ticked {
-            tracing::debug!(%error, "housekeeping failed");
+            tracing::debug!(%error, "housekeeping failed: retrying");
             if !self.is_failing {
-                let text = "housekeeping failed: deadlines are checked later";
+                let text = "housekeeping failed: jobs past their deadline do not end until a retry succeeds";
                 self.shared.notify_error("housekeeping", text, error);
             }
         }
@@ -89,7 +89,9 @@ impl Housekeeping {
         match self.audit(Duration::ZERO).await {
             Ok(()) if self.shared.clock.now() >= until => self.unsure_until = None,
             Ok(()) => {}
-            Err(error) => tracing::debug!(%error, "failed to look for lost leases"),
+            Err(error) => {
+                tracing::debug!(%error, "failed to look for jobs whose claim got no response: retrying")
+            }
         }
     }
 
@@ -112,7 +114,10 @@ impl Housekeeping {
                 lost.retain(|lease| !self.shared.leases.holds(*lease));
             }
             if !lost.is_empty() {
-                tracing::warn!(jobs = lost.len(), "found leased jobs whose claim got no response");
+                tracing::warn!(
+                    jobs = lost.len(),
+                    "found leased jobs whose claim got no response: releasing them"
+                );
                 store.give_back(holder, &lost, self.shared.retain_ended()).await?;
             }
             after = held.last().map(|lease| lease.job);
@@ -166,7 +171,9 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
         // Jobs that cannot be given back now are found by the audit, become overdue, or are swept.
         match shared.store.give_back(holder, part, shared.retain_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
-            Err(error) => tracing::debug!(%error, jobs = part.len(), "failed to give jobs back"),
+            Err(error) => {
+                tracing::debug!(%error, jobs = part.len(), "failed to release claimed jobs: they run again when they are found or overdue")
+            }
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));
     }

@@ -123,7 +123,7 @@ impl Engine {
 pub(crate) async fn sample(shared: Arc<Shared>, stop: CancelToken) {
     while !stop.is_cancelled() {
         if let Err(error) = shared.store.take_sample().await {
-            tracing::debug!(%error, "counting jobs failed: the last counts stay");
+            tracing::debug!(%error, "failed to count jobs: metrics show the previous counts");
         }
         tokio::select! {
             biased;

@@ -140,7 +140,7 @@ impl Shared {
             let settings = match read_settings(kind) {
                 Ok(settings) => settings,
                 Err(error) => {
-                    tracing::warn!(kind = %kind.name, %error, "failed to read the settings of a kind");
+                    tracing::warn!(kind = %kind.name, %error, "failed to read the settings of a kind: this node does not run it; upgrade this node if a newer version wrote them");
                     continue;
                 }
             };

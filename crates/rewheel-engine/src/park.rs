@@ -68,7 +68,7 @@ impl Parking {
         while !stop.is_cancelled() {
             let told = self.tick().await;
             if let Err(error) = &told {
-                tracing::debug!(%error, "failed to read parked kinds");
+                tracing::debug!(%error, "failed to read or update parked kinds: retrying");
             }
             let is_busy =
                 told.is_err() || self.shared.admission.has_suspected() || self.shared.has_parked();
@@ -107,9 +107,7 @@ impl Parking {
 
     /// Unparks a kind whose breaker was removed: no evidence parks it any more.
     async fn unpark(&self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
-        self.change(name, KindChange::Unpark { generation: kind.generation }).await?;
-        tracing::info!(kind = %name, "kind no longer has a breaker: unparked");
-        Ok(())
+        self.change(name, KindChange::Unpark { generation: kind.generation }).await
     }
 
     /// Reports in the store what this holder observes, if that has changed.
@@ -128,12 +126,12 @@ impl Parking {
         // Recorded only once it is stored.
         if is_down && kind.parked.is_none() && !admission.suspects(holder, name) {
             self.change(name, KindChange::Suspect { holder, reason: reason.clone() }).await?;
-            tracing::warn!(kind = %name, reason, "breaker opened: this node stops running the kind");
+            tracing::warn!(kind = %name, reason, "breaker opened: this node starts no attempts of the kind until a probe succeeds");
             admission.suspected(holder, name);
         } else if !is_down && admission.is_suspected(name) {
             if kind.parked.is_none() {
                 self.change(name, KindChange::Trust { holder }).await?;
-                tracing::info!(kind = %name, "breaker closed: this node runs the kind again");
+                tracing::info!(kind = %name, "breaker closed: this node starts attempts of the kind again");
                 kind.meters.unparked(self.shared.clock.now());
             }
             admission.trusts(name);
@@ -219,14 +217,19 @@ impl Parking {
     fn tell(&self, change: &KindChange, kind: &Kind) {
         match (change, &kind.parked) {
             (KindChange::Suspect { .. }, Some(parked)) => {
-                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked");
+                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked: no node starts its jobs until a probe succeeds");
                 self.shared
                     .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
             }
             (KindChange::Unpark { .. }, None) => {
-                tracing::info!(kind = %kind.name, "kind unparked");
+                let known = self.shared.kind(&kind.name);
+                let reason = match known.is_some_and(|known| known.settings.breaker.is_none()) {
+                    true => "its breaker was removed from the settings",
+                    false => "a probe succeeded",
+                };
+                tracing::info!(kind = %kind.name, reason, "kind unparked: its jobs start again");
                 let at = self.shared.node_time();
-                self.shared.notify(|| Notice::kind_unparked(&kind.name, at, "a probe succeeded"));
+                self.shared.notify(|| Notice::kind_unparked(&kind.name, at, reason));
             }
             _ => {}
         }

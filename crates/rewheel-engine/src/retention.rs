@@ -61,9 +61,10 @@ impl Retention {
                 usual
             }
             Err(error) => {
-                tracing::debug!(%error, "deleting expired rows failed");
+                tracing::debug!(%error, "deleting expired rows failed: retrying");
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    let text = "deleting expired rows failed: the store grows";
+                    let text =
+                        "deleting expired rows failed: the store grows until a retry succeeds";
                     self.shared.notify_error("retention", text, &error);
                 }
                 usual
@@ -83,7 +84,8 @@ impl Retention {
         if now.since(since) >= BEHIND_AFTER && !std::mem::replace(&mut self.is_behind, true) {
             tracing::warn!("deleting expired rows does not keep up: the store grows");
             let text = "deleting expired rows does not keep up: the store grows";
-            let why = "every batch of the last ten minutes was full; keep jobs for a shorter time, or add nodes";
+            let why =
+                "every batch of the last ten minutes was full; shorten the retention, or add nodes";
             self.shared.notify_error("retention_behind", text, &why);
         }
     }

@@ -78,7 +78,7 @@ impl Default for EngineSettings {
 }
 
 /// The rule for region names, as text for users.
-pub const REGION_RULE: &str = "must be 1 to 63 of a-z, 0-9 and -, such as eu-west-1";
+pub const REGION_RULE: &str = "must have 1 to 63 characters (a-z, 0-9, `-`), such as eu-west-1";
 
 /// Returns whether a text is a valid region name.
 pub fn is_region(text: &str) -> bool {
@@ -124,8 +124,10 @@ impl EngineSettings {
         if self.statement_timeout < Duration::from_millis(1) {
             return wrong("statement_timeout", "must be 1ms or longer");
         }
-        if self.poll.is_zero() || self.housekeeping.is_zero() {
-            return wrong("poll", "must be longer than 0s, and so must housekeeping");
+        for (name, time) in [("poll", self.poll), ("housekeeping", self.housekeeping)] {
+            if time.is_zero() {
+                return wrong(name, "must be longer than 0s");
+            }
         }
         check_durations(&[
             ("lease_ttl", self.lease_ttl),

@@ -90,7 +90,7 @@ impl Settle {
             .random(&self.shared.random)
             .await;
         let answers = settled.unwrap_or_else(|error| {
-            tracing::error!(%error, results = settlements.len(), "results lost: their leases have expired");
+            tracing::error!(%error, results = settlements.len(), "results lost: the store did not accept them before their leases expired; the jobs run again");
             self.shared.notify_persist(None, settlements.len(), &error);
             settlements.iter().map(|_| Ok(Settled::Lost)).collect()
         });
@@ -163,11 +163,11 @@ impl Settle {
             }
             Ok(Settled::Lost) => {
                 tracing::warn!(job = %lease.job, fence = lease.fence.get(), decision,
-                    "result dropped: the lease was superseded");
+                    "result dropped: another holder took over the job, or the job has ended");
                 self.shared.leases.forget(lease);
             }
             Err(error) => {
-                tracing::error!(job = %lease.job, %error, "the store rejected a result");
+                tracing::error!(job = %lease.job, %error, "the store rejected a result twice: the job runs again when it is overdue");
                 self.shared.leases.forget(lease);
             }
         }
@@ -177,8 +177,8 @@ impl Settle {
 /// Returns the replacement for a result that the store refuses: otherwise the job would run again and again, and no attempt would
 /// ever count.
 fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
-    tracing::error!(job = %settlement.lease.job, %error, "the store rejected a result");
-    let message = "the store rejected the result of this attempt; see the log of the node";
+    tracing::error!(job = %settlement.lease.job, %error, "the store rejected a result: the job becomes a dead letter");
+    let message = "the store rejected the result of this attempt, so the job is dead; the log of the node has the reason";
     let failure = Failure::new(Category::Unknown, Some("result_refused"), message);
     Settlement {
         decision: Decision::Dead { failure: failure.clone() },

@@ -41,7 +41,7 @@ pub enum SubmitError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The engine was shut down before: nothing was stored.
-    #[error("the engine has shut down and takes no more jobs: submit to a running engine")]
+    #[error("the engine has shut down and accepts no jobs: submit to a running engine")]
     ShutDown,
 }
 
@@ -260,7 +260,7 @@ fn receipt(id: JobId, answer: Option<Inserted>) -> Result<Receipt, SubmitError> 
 
 /// A store must answer for each job.
 pub(crate) fn no_result() -> StoreError {
-    let what = "the store returned no result for a new job: this is a bug of the store".to_owned();
+    let what = "bug in the store: it returned no result for a new job".to_owned();
     StoreError::Broken { what, source: None }
 }
 

@@ -103,7 +103,7 @@ pub(crate) async fn restarting(
             return fail(&shared, name, why).await;
         }
         restarts.push(now);
-        tracing::error!(name, why, "loop failed: restarting");
+        tracing::error!(name, why, "engine loop failed: restarting it");
         shared.notify_error("loop_restarted", &format!("the {name} loop was restarted"), &why);
         shared.loops.note_restart(name);
         tokio::select! {
@@ -136,10 +136,14 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
     if shared.loops.failure.set(failure.clone()).is_err() {
         return;
     }
-    tracing::error!(name, why = failure.why, "loop failed: stopping this engine");
+    tracing::error!(
+        name,
+        why = failure.why,
+        "engine loop failed: this engine stops and releases its jobs; restart the process"
+    );
     shared.notify_error(
         "engine_failed",
-        "engine stopped because one of its loops failed",
+        "engine stopped because one of its loops failed: restart the process",
         &failure,
     );
     // The failure is reported in any case.
@@ -151,11 +155,11 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
         biased;
         left = leaves => {
             if let Err(panic) = left {
-                tracing::error!(panic, "giving jobs back panicked: other nodes take them over when the lease expires");
+                tracing::error!(panic, "releasing claimed jobs panicked: other nodes take them over when the lease expires");
             }
         }
         () = clock.sleep(LEAVE_MAX) => {
-            tracing::warn!("giving jobs back timed out: other nodes take them over when the lease expires");
+            tracing::warn!("releasing claimed jobs timed out: other nodes take them over when the lease expires");
         }
     }
 }
@@ -163,7 +167,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
 async fn leave(shared: &Shared) {
     let holder = shared.holder();
     if let Err(error) = housekeeping::give_back_all(shared, holder).await {
-        tracing::warn!(%error, "failed to give jobs back: other nodes take them over when the lease expires");
+        tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
     }
     if let Err(error) = shared.store.leave(holder).await {
         tracing::warn!(%error, "deregistration failed: the lease will expire");

@@ -40,9 +40,10 @@ impl Takeover {
         }
         let swept = self.sweep().await;
         if let Err(error) = &swept {
-            tracing::debug!(%error, "sweep failed");
+            tracing::debug!(%error, "takeover failed: retrying");
             if !self.is_failing {
-                let text = "takeover failed: jobs of dead holders wait for the next try";
+                let text =
+                    "takeover failed: jobs of dead holders do not run until a retry succeeds";
                 self.shared.notify_error("takeover", text, error);
             }
         }

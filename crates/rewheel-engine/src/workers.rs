@@ -40,10 +40,12 @@ pub struct RemoteWorker<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The holder does not exist, or is dead.
-    #[error("holder {0} has expired")]
+    #[error("holder {0} has expired: register again")]
     Expired(HolderId),
     /// Another caller created it, or it is an engine.
-    #[error("holder {0} belongs to another caller")]
+    #[error(
+        "holder {0} was not registered by this caller: use the id that you got when you registered"
+    )]
     NotOwner(HolderId),
     /// The store failed.
     #[error(transparent)]
@@ -214,7 +216,7 @@ impl RemoteWorker<'_> {
         }
         shared.kind(name).ok_or_else(|| StoreError::Broken {
             what: format!(
-                "there are jobs of kind `{name}`, but the kind does not exist: define it again"
+                "kind `{name}` has jobs but does not exist in the store: define the kind again"
             ),
             source: None,
         })

@@ -54,11 +54,11 @@ impl Dependency {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.capacity == 0 || self.latency.is_zero() {
-            return Err("what is called serves 1 a second or more, in more than no time".to_owned());
+            return Err("the dependency must serve 1 request per second or more, and its latency must be longer than 0s".to_owned());
         }
         if self.latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
             return Err(format!(
-                "what is called serves {SERVERS_MAX} at a time at most (capacity times latency), each within an hour"
+                "the dependency can serve at most {SERVERS_MAX} requests at a time (capacity times latency), each within 1h"
             ));
         }
         Ok(())
@@ -68,9 +68,9 @@ impl Dependency {
 /// Why a request was not served.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("it fails")]
+    #[error("the dependency failed")]
     Failed,
-    #[error("the line is too long")]
+    #[error("the queue of the dependency is too long")]
     Shed,
 }
 

@@ -96,7 +96,9 @@ fn parse(text: &str) -> Result<Policy, String> {
     for part in text.split(',').map(str::trim) {
         let words: Vec<&str> = part.split_whitespace().collect();
         match words.as_slice() {
-            ["budget", ..] if budget.is_some() => return Err("it has two budgets".to_owned()),
+            ["budget", ..] if budget.is_some() => {
+                return Err("it has two budgets: remove one".to_owned());
+            }
             ["budget", words @ ..] => budget = Some(parse_budget(words)?),
             ["breaker"] => breaker = true,
             _ => retry.push(part),
@@ -104,24 +106,24 @@ fn parse(text: &str) -> Result<Policy, String> {
     }
     let retry = match retry.join(", ").as_str() {
         "none" if budget.is_some() => {
-            return Err("a budget is for retries, and there are none".to_owned());
+            return Err("a budget needs retries: `none` has no retries".to_owned());
         }
         "none" => None,
         "" => {
             return Err(
-                "it begins with `none` or a retry policy, such as `external_api`".to_owned()
+                "it must start with `none` or a retry policy such as `external_api`".to_owned()
             );
         }
         text => Some(text.parse::<Retry>().map_err(|error| error.to_string())?),
     };
     if retry.is_some_and(|retry| retry.attempts() > ATTEMPTS_MAX) {
-        return Err(format!("a call has at most {ATTEMPTS_MAX} attempts here"));
+        return Err(format!("the simulation allows at most {ATTEMPTS_MAX} attempts per call"));
     }
     Ok(Policy { text: text.trim().to_owned(), retry, budget, breaker })
 }
 
 fn parse_budget(words: &[&str]) -> Result<Budget, String> {
-    const FORM: &str = "write a budget as `budget 10%` or `budget 10% floor 1`";
+    const FORM: &str = "the budget is not valid: use `budget 10%` or `budget 10% floor 1`";
     let percent = |word: &str| word.strip_suffix('%')?.parse::<f64>().ok();
     let (ratio, floor) = match words {
         [ratio] => (percent(ratio), None),
@@ -130,7 +132,7 @@ fn parse_budget(words: &[&str]) -> Result<Budget, String> {
     };
     let ratio = ratio.filter(|percent| (0.1..=100.0).contains(percent)).ok_or(FORM)? / 100.0;
     if floor.is_some_and(|floor| floor > 1_000) {
-        return Err("a floor is at most 1000 a second".to_owned());
+        return Err("the floor of a budget must be 1000 per second or less".to_owned());
     }
     Ok(Budget { ratio, floor })
 }
@@ -147,13 +149,13 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        refuse("", "it begins with `none` or a retry policy");
-        refuse("budget 10%", "it begins with `none` or a retry policy");
-        refuse("none, budget 10%", "there are none");
-        refuse("3 attempts, fixed 1s, budget 10", "write a budget as");
-        refuse("3 attempts, fixed 1s, budget 0%", "write a budget as");
-        refuse("3 attempts, fixed 1s, budget 1% floor x", "write a budget as");
-        refuse("3 attempts, fixed 1s, budget 1% floor 1001", "at most 1000");
+        refuse("", "it must start with `none` or a retry policy");
+        refuse("budget 10%", "it must start with `none` or a retry policy");
+        refuse("none, budget 10%", "a budget needs retries");
+        refuse("3 attempts, fixed 1s, budget 10", "the budget is not valid");
+        refuse("3 attempts, fixed 1s, budget 0%", "the budget is not valid");
+        refuse("3 attempts, fixed 1s, budget 1% floor x", "the budget is not valid");
+        refuse("3 attempts, fixed 1s, budget 1% floor 1001", "1000 per second or less");
         refuse("3 attempts, fixed 1s, budget 1%, budget 1%", "two budgets");
         refuse("1001 attempts, fixed 1s", "at most 1000 attempts");
         refuse("3 attempts, fixd 1s", "fixd");

@@ -116,21 +116,21 @@ impl Storm {
     /// Fails if the time range is empty or overlaps another outage, or if a slowdown factor is invalid.
     pub fn outage(mut self, when: Range<Duration>, fault: Fault) -> Result<Storm, StormError> {
         if when.is_empty() {
-            return Err(StormError("an outage must end after it begins".to_owned()));
+            return Err(StormError("the outage must end after it starts".to_owned()));
         }
         let meets = |(other, _): &(Range<Duration>, Fault)| {
             when.start < other.end && other.start < when.end
         };
         if when.end > OUTAGE_END_MAX {
-            return Err(StormError("an outage ends within a day".to_owned()));
+            return Err(StormError("the outage must end within 24h".to_owned()));
         }
         if self.outages.iter().any(meets) {
-            return Err(StormError("two outages meet: make one of them".to_owned()));
+            return Err(StormError("two outages overlap: combine them into one".to_owned()));
         }
         if let Fault::Slow(times) = fault
             && !(1.0..=1_000.0).contains(&times)
         {
-            return Err(StormError("slow means 1 to 1000 times as slow".to_owned()));
+            return Err(StormError("the slow fault must have a factor of 1 to 1000".to_owned()));
         }
         self.outages.push((when, fault));
         self.outages.sort_by_key(|(when, _)| when.start);
@@ -144,17 +144,21 @@ impl Storm {
     /// served requests.
     pub fn check(&self) -> Result<(), StormError> {
         if self.rate == 0 || !(1..=CLIENTS_MAX).contains(&self.clients) {
-            return Err(StormError(format!("a storm has 1 to {CLIENTS_MAX} clients that call")));
+            return Err(StormError(format!(
+                "the number of clients must be 1 to {CLIENTS_MAX}, and the rate 1 or more"
+            )));
         }
         self.dependency.check().map_err(StormError)?;
         let end = self.outages.last().map_or(Duration::ZERO, |(when, _)| when.end);
         if !end.is_zero() && end + AFTERWARDS > self.lasts {
-            let why = "calls must come in for five seconds more than the outage lasts";
+            let why = "the simulation must last until at least 5s after the outage ends";
             return Err(StormError(why.to_owned()));
         }
         let calls = f64::from(self.rate) * self.lasts.as_secs_f64();
         if !(1.0..=CALLS_MAX as f64).contains(&calls) {
-            return Err(StormError(format!("a storm has 1 to {CALLS_MAX} calls, not {calls:.0}")));
+            return Err(StormError(format!(
+                "the simulation allows 1 to {CALLS_MAX} calls, not {calls:.0}: lower the rate or the duration"
+            )));
         }
         Ok(())
     }

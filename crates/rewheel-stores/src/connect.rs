@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub enum ConnectError {
     /// The text is not the URL of a store that this build supports.
     #[error(
-        "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file beside this \
-         process, sqlite:///var/lib/rewheel.db for one anywhere, postgres://USER@HOST/DATABASE for a \
-         server, or memory:// for none"
+        "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in this folder, \
+         sqlite:///var/lib/rewheel.db for a file elsewhere, postgres://USER@HOST/DATABASE for a \
+         server, or memory:// to keep nothing"
     )]
     Url {
         /// The given text; printed without its password.
@@ -26,7 +26,7 @@ pub enum ConnectError {
     },
     /// The URL contains a setting that the store does not know.
     #[error(
-        "`{setting}` is not a setting of this store: use synchronous=full or synchronous=normal"
+        "`{setting}` is not a setting of the SQLite store: use synchronous=full or synchronous=normal"
     )]
     Setting {
         /// The name of the setting, without its value, which may be a secret.

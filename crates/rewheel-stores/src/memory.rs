@@ -119,7 +119,7 @@ impl MemoryStore {
 
     fn lock(&self) -> StoreResult<MutexGuard<'_, World>> {
         self.shared.world.lock().map_err(|_| StoreError::Broken {
-            what: "the memory store panicked in the middle of a write: restart the process"
+            what: "the memory store panicked during a write and is unusable: restart the process"
                 .to_owned(),
             source: None,
         })

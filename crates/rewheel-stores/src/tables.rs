@@ -32,7 +32,9 @@ pub(crate) const KEY_LANES_MAX: usize = Limits::SCAN_MAX;
 
 /// Refuses to look for a key in too many lanes.
 pub(crate) fn too_many_lanes() -> StoreError {
-    let what = format!("there are more than {KEY_LANES_MAX} lanes: add the kind or the tenant");
+    let what = format!(
+        "the store has more than {KEY_LANES_MAX} lanes: to search by key, also give the kind or the tenant"
+    );
     StoreError::Rejected(what.into())
 }
 

@@ -290,8 +290,8 @@ impl Class {
 /// Implemented for [`std::io::Error`], for pointers to errors that implement it, and for
 /// [`Error`](crate::Error), so that a policy can wrap a call that has its own policies.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what its failures mean",
-    note = "implement `Classify` for it, or judge the results at the call: `.when(|error| …)`"
+    message = "`{Self}` does not implement `Classify`, so a policy cannot tell which failures to retry",
+    note = "implement `Classify` for `{Self}`, or classify errors at the call: `.when(|error| …)`"
 )]
 pub trait Classify {
     /// Classifies this failure. Never returns [`Verdict::Done`].

@@ -8,7 +8,7 @@
 //! assert_eq!(duration::text(Duration::from_millis(1_250)).to_string(), "1s250ms");
 //! assert_eq!(
 //!     duration::parse("30").unwrap_err().to_string(),
-//!     "`30` is not a duration: a number needs a unit, one of ns us ms s m h d",
+//!     "`30` is not a duration: a number has no valid unit: use ns, us, ms, s, m, h or d",
 //! );
 //! ```
 
@@ -64,18 +64,17 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
-            return Err(wrong("every part is a whole number followed by a unit"));
+            return Err(wrong("use whole numbers with units, such as 1h30m"));
         }
         let (number, tail) = rest.split_at(digits);
         let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (unit, tail) = tail.split_at(letters);
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(wrong("a number needs a unit, one of ns us ms s m h d"));
+            return Err(wrong("a number has no valid unit: use ns, us, ms, s, m, h or d"));
         };
         let part = number.parse::<u64>().ok().and_then(|number| times(number, *nanos));
-        total = part
-            .and_then(|part| total.checked_add(part))
-            .ok_or_else(|| wrong("it is too long to be represented"))?;
+        total =
+            part.and_then(|part| total.checked_add(part)).ok_or_else(|| wrong("it is too long"))?;
         rest = tail;
     }
     Ok(total)

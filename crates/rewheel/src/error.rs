@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GiveUpReason {
-    /// The error says that another attempt cannot help.
+    /// The error says that the failure is not retryable.
     Stopped,
     /// All attempts were made.
     AttemptsExhausted,
@@ -53,17 +53,17 @@ impl GiveUpReason {
 
     const fn text(self) -> &'static str {
         match self {
-            GiveUpReason::Stopped => "another attempt cannot help",
+            GiveUpReason::Stopped => "the failure is not retryable",
             GiveUpReason::AttemptsExhausted => "no attempts are left",
-            GiveUpReason::Deadline => "no time is left",
-            GiveUpReason::Timeout => "no answer in time",
+            GiveUpReason::Deadline => "no time is left before the deadline",
+            GiveUpReason::Timeout => "no response within the timeout",
             GiveUpReason::BudgetExhausted => "the retry budget is empty",
             GiveUpReason::CircuitOpen => "the circuit breaker is open",
             GiveUpReason::RateLimited => "the rate limit is reached",
-            GiveUpReason::AboveBurst => "more was asked for at once than the rate limiter's burst",
+            GiveUpReason::AboveBurst => "the request is larger than the rate limiter's burst",
             GiveUpReason::BulkheadFull => "the bulkhead is full",
-            GiveUpReason::Cancelled => "it was cancelled",
-            GiveUpReason::Nested => "the retry around this one will repeat it",
+            GiveUpReason::Cancelled => "the call was cancelled",
+            GiveUpReason::Nested => "an outer retry repeats the call",
         }
     }
 }
@@ -241,7 +241,7 @@ const fn without_error(category: Category) -> &'static str {
         | Category::Panic
         | Category::NoHandler
         | Category::BadPayload
-        | Category::Unknown => "the last result was not good enough",
+        | Category::Unknown => "the last result was classified as a failure",
     }
 }
 

@@ -121,19 +121,21 @@ pub struct Answered {
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError<E> {
     /// The work failed. Repeating the request runs it again.
-    #[error("the work failed")]
+    #[error("the work failed: {0}")]
     Failed(E),
     /// Another caller runs the work. Repeat the request later.
-    #[error("another call with this idempotency key is at work")]
+    #[error("another call with this idempotency key is still running: repeat the request later")]
     InFlight {
         /// Time left on its lease.
         left: Duration,
     },
     /// A process died while it ran the work; see [`AfterCrash::Unknown`].
-    #[error("a call with this idempotency key died in the middle: what it did is unknown")]
+    #[error(
+        "a call with this idempotency key crashed before it finished: check what it did, then use a new key"
+    )]
     Unknown,
     /// The key was used for a different request.
-    #[error("this idempotency key was used for something else: take a new one")]
+    #[error("this idempotency key was used for a different request: use a new key")]
     Reused,
     /// The store is unavailable or failed; the work was not run.
     #[error(transparent)]

@@ -112,7 +112,7 @@ impl<K> Pipeline<K> {
     /// steps already.
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Pipeline<K> {
-        assert!(!limit.is_zero(), "no call fits a timeout of zero");
+        assert!(!limit.is_zero(), "the timeout must be longer than zero");
         self.step(Step::Timeout(limit))
     }
 
@@ -123,7 +123,7 @@ impl<K> Pipeline<K> {
     /// Panics if the limit is zero.
     #[must_use]
     pub fn attempt_timeout(self, limit: Duration) -> Pipeline<K> {
-        assert!(!limit.is_zero(), "no attempt fits a timeout of zero");
+        assert!(!limit.is_zero(), "the attempt timeout must be longer than zero");
         self.step(Step::AttemptTimeout(limit))
     }
 

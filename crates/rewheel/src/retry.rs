@@ -108,7 +108,7 @@ impl Retry {
     /// Panics if it is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempts_max(mut self, attempts_max: u32) -> Retry {
-        assert!(attempts_max > 0, "a call needs at least one attempt");
+        assert!(attempts_max > 0, "attempts_max must be 1 or more");
         self.attempts_max = attempts_max;
         self
     }
@@ -120,7 +120,7 @@ impl Retry {
     /// Panics if it is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Retry {
-        assert!(!deadline.is_zero(), "no call fits a deadline of zero");
+        assert!(!deadline.is_zero(), "the deadline must be longer than zero");
         self.deadline = nanos(deadline);
         self
     }
@@ -134,7 +134,7 @@ impl Retry {
     /// Panics if it is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempt_timeout(mut self, timeout: Duration) -> Retry {
-        assert!(!timeout.is_zero(), "no attempt fits a timeout of zero");
+        assert!(!timeout.is_zero(), "the attempt timeout must be longer than zero");
         self.attempt_timeout = nanos(timeout);
         self
     }

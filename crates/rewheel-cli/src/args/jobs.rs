@@ -23,11 +23,11 @@ const ONE_JOB: [&str; 13] = [
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Submit {
-    /// Name the kind of the job
+    /// Set the kind of the job
     #[arg(required_unless_present = "batch")]
     pub(crate) kind: Option<String>,
 
-    /// Give the payload: JSON text, @FILE, or - to read stdin
+    /// Set the payload: JSON text, @FILE, or - to read stdin
     #[arg(allow_negative_numbers = true, required_unless_present = "batch")]
     pub(crate) payload: Option<String>,
 
@@ -35,11 +35,11 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "FILE", conflicts_with_all = ONE_JOB)]
     pub(crate) batch: Option<PathBuf>,
 
-    /// Store the valid jobs of a batch even if others are refused (exit code 3)
+    /// Store the valid jobs of a batch even if others are rejected (exit code 3)
     #[arg(long, requires = "batch", conflicts_with = "kind")]
     pub(crate) partial: bool,
 
-    /// Set the idempotency key: submitting it again returns the same job
+    /// Set the idempotency key: a second submit with this key returns the same job
     #[arg(long)]
     pub(crate) key: Option<String>,
 
@@ -47,7 +47,7 @@ pub(crate) struct Submit {
     #[arg(long)]
     pub(crate) tenant: Option<String>,
 
-    /// Set the shard key, which decides the shard together with the tenant
+    /// Set the shard key: it selects the shard, together with the tenant
     #[arg(long)]
     pub(crate) shard_key: Option<String>,
 
@@ -55,11 +55,11 @@ pub(crate) struct Submit {
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) priority: Option<i64>,
 
-    /// Wait this long before the first attempt: 1h30m
+    /// Wait this long before the first attempt, such as 1h30m
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<String>,
 
-    /// Start no earlier than this time: 2026-01-31T12:00:00Z
+    /// Start no earlier than this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) due: Option<String>,
 
@@ -67,19 +67,19 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
 
-    /// Limit the number of attempts (default: the kind's)
+    /// Limit the number of attempts (default: the limit of the kind)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) attempts_max: Option<i64>,
 
-    /// Limit the duration of one attempt (default: the kind's)
+    /// Limit the duration of one attempt (default: the limit of the kind)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) attempt_timeout: Option<String>,
 
-    /// Set the delays between attempts: "exponential 100ms x2 max 30s jitter full"
+    /// Set the delays between attempts, such as "exponential 100ms x2 max 30s jitter full"
     #[arg(long)]
     pub(crate) backoff: Option<String>,
 
-    /// Write into this store, without a server
+    /// Write to this store directly, without a server
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
 }
@@ -90,7 +90,7 @@ pub(crate) enum JobsCommand {
     List(Box<List>),
     /// Show a job with its payload, attempts and audit log
     Show {
-        /// Name the job
+        /// Select the job by id
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -109,16 +109,16 @@ pub(crate) enum JobsCommand {
     Edit(Box<Edit>),
 }
 
-const CANCEL_ASKS: &str = "By filter, the command counts the jobs and asks for confirmation on a terminal. \
+const CANCEL_ASKS: &str = "With a filter, the command counts the jobs and asks for confirmation on a terminal. \
 Without a terminal it needs --yes.";
 
-pub(super) const ASKS: &str = "By filter, the command counts the jobs and asks for confirmation on a terminal. \
+pub(super) const ASKS: &str = "With a filter, the command counts the jobs and asks for confirmation on a terminal. \
 Without a terminal, or with --yes, it does not ask.";
 
 /// Jobs to change: some ids, or a filter.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Change {
-    /// Name the jobs; without ids, choose them with the options below
+    /// Select jobs by id; without ids, use the filter options below
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
@@ -196,11 +196,11 @@ impl Which {
 /// Which part of a list to read.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct Paging {
-    /// Read at most this many results per page, 1 to 1000
+    /// Limit the results per page: 1 to 1000
     #[arg(long, value_name = "NUMBER")]
     pub(crate) limit: Option<String>,
 
-    /// Start after the page that named this cursor
+    /// Continue after the page that returned this cursor
     #[arg(long)]
     pub(crate) cursor: Option<String>,
 
@@ -228,7 +228,7 @@ pub(crate) struct List {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Edit {
-    /// Name the job
+    /// Select the job by id
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 
@@ -240,7 +240,7 @@ pub(crate) struct Edit {
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) priority: Option<i64>,
 
-    /// Start the next attempt no earlier than this time: 2026-01-31T12:00:00Z
+    /// Start the next attempt no earlier than this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) due: Option<String>,
 
@@ -277,7 +277,7 @@ pub(crate) struct DeadList {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Redrive {
-    /// Name the dead letters; without ids, choose them with the options below
+    /// Select dead letters by id; without ids, use the filter options below
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
@@ -296,10 +296,10 @@ pub(crate) struct Redrive {
     pub(crate) care: Care,
 }
 
-/// How carefully many jobs are redriven.
+/// Options for redriving many jobs.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Care {
-    /// Run a few first, and more only if those succeed: 1,10,100
+    /// Run this many first, and more only if they succeed, such as 1,10,100
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) canary: Vec<u32>,
 
@@ -311,18 +311,18 @@ pub(crate) struct Care {
     pub(crate) pace: Pace,
 }
 
-/// How a change of many jobs is carried out.
+/// Options for changing many jobs.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Pace {
     /// Count the jobs, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Limit the speed of the change: 100/s
+    /// Limit how fast jobs are changed, such as 100/s
     #[arg(long)]
     pub(crate) rate: Option<String>,
 
-    /// Print the id of the operation, and do not wait for it
+    /// Print the id of the operation, and do not wait for its end
     #[arg(long)]
     pub(crate) detach: bool,
 

@@ -16,17 +16,17 @@ pub(crate) enum KindsCommand {
     Put {
         /// Name the kind
         kind: String,
-        /// Give all settings: a JSON object, @FILE, or - to read stdin
+        /// Set all settings: a JSON object, @FILE, or - to read stdin
         settings: String,
     },
     /// Change some settings of a kind, and keep the others
     Patch {
         /// Name the kind
         kind: String,
-        /// Give the settings to change: a JSON object, @FILE, or - to read stdin; null restores the default
+        /// Set these settings: a JSON object, @FILE, or - to read stdin; null restores a default
         settings: String,
     },
-    /// Delete a kind; asks for confirmation on a terminal, and needs --yes without one
+    /// Delete a kind, after a confirmation; without a terminal it needs --yes
     Delete {
         /// Name the kind
         kind: String,
@@ -34,7 +34,7 @@ pub(crate) enum KindsCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Pause a kind: no job of it starts
+    /// Pause a kind: its jobs start no attempts until it is resumed
     Pause(KindName),
     /// Resume a paused kind
     Resume(KindName),
@@ -45,11 +45,11 @@ pub(crate) enum KindsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BreakerCommand {
-    /// Open the breaker: no job of the kind starts until it is closed or reset
+    /// Open the breaker: jobs of the kind do not start until it is closed or reset
     Open(KindName),
-    /// Close the breaker: jobs start whatever fails
+    /// Close the breaker: jobs start even if many attempts fail, until it is reset
     Close(KindName),
-    /// Let the breaker decide by itself again
+    /// Reset the breaker: it opens and closes automatically again
     Reset(KindName),
 }
 
@@ -61,19 +61,19 @@ pub(crate) struct KindName {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Audit {
-    /// Match entries about this job
+    /// Match audit entries about this job
     #[arg(long, value_name = "ID")]
     pub(crate) job: Option<String>,
 
-    /// Match this action, such as cancel, edit or "put kind" (repeatable)
+    /// Match audit entries with this action, such as cancel, edit or "put kind" (repeatable)
     #[arg(long)]
     pub(crate) what: Vec<String>,
 
-    /// Match entries about this kind (repeatable)
+    /// Match audit entries about this kind (repeatable)
     #[arg(long)]
     pub(crate) kind: Vec<String>,
 
-    /// Match entries by this actor, such as token:ops (repeatable)
+    /// Match audit entries by this actor, such as token:ops (repeatable)
     #[arg(long)]
     pub(crate) who: Vec<String>,
 
@@ -87,7 +87,7 @@ pub(crate) struct Events {
     #[arg(long)]
     pub(crate) follow: bool,
 
-    /// Match events of this kind (repeatable)
+    /// Match events of jobs of this kind (repeatable)
     #[arg(long)]
     pub(crate) kind: Vec<String>,
 
@@ -95,7 +95,7 @@ pub(crate) struct Events {
     #[arg(long, value_name = "ID")]
     pub(crate) job: Option<String>,
 
-    /// Start after this event number (default: the oldest kept; with --follow, now)
+    /// Start after this event number (default: all stored events; with --follow, only new ones)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) after: Option<u64>,
 

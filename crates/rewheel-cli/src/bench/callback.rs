@@ -74,9 +74,9 @@ impl Echo {
             .output();
         std::fs::remove_file(&folder)?;
         let said = String::from_utf8_lossy(&ran?.stdout).into_owned();
-        ensure!(!said.contains("Non-2xx"), "the server refused what wrk sent: {said}");
+        ensure!(!said.contains("Non-2xx"), "the server rejected the requests of wrk: {said}");
         let rate = said.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
-        Ok(rate.context("wrk says nothing of requests")?.trim().parse()?)
+        Ok(rate.context("the output of wrk has no request count")?.trim().parse()?)
     }
 }
 

@@ -98,9 +98,7 @@ pub(super) async fn run(args: &BenchArgs, place: &Place) -> Result<Scale> {
     let (tenants, kinds) = (args.tenants, args.kinds);
     let large = Size { jobs, tenants, kinds, nodes: args.nodes, workers: args.workers };
     if [jobs, tenants, kinds, large.nodes].contains(&0) {
-        bail!(
-            "a scale needs jobs, tenants, kinds and nodes: check --jobs, --tenants, --kinds, --nodes"
-        );
+        bail!("--jobs, --tenants, --kinds and --nodes must be 1 or more");
     }
     let small = large.small();
     let before = measured(place, "small", small, args.idle).await?;
@@ -270,7 +268,8 @@ impl Scale {
     pub(super) fn failure(&self) -> Option<String> {
         let grown: Vec<&str> =
             self.lines.iter().filter(|line| line.is_too_much()).map(|line| line.name).collect();
-        (!grown.is_empty()).then(|| format!("costs grow with the store: {}", grown.join(", ")))
+        (!grown.is_empty())
+            .then(|| format!("costs grow with the size of the store: {}", grown.join(", ")))
     }
 }
 

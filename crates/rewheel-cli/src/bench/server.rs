@@ -33,7 +33,7 @@ struct Connection {
 impl Server {
     pub(super) async fn connect(url: &SecretUrl) -> Result<Server> {
         if url.expose().contains("schema=") {
-            bail!("a bench makes schemas of its own: leave `schema` out of the URL");
+            bail!("a benchmark creates its own schemas: remove `schema` from the URL");
         }
         let config = PostgresOptions::parse(url.expose())?.server;
         let connection = open(&config).await?;
@@ -45,7 +45,7 @@ impl Server {
     pub(super) async fn make(&self, name: &str) -> Result<SecretUrl> {
         let schema = schema(name);
         let made = self.connection.client.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
-        made.with_context(|| format!("cannot make the schema {schema}"))?;
+        made.with_context(|| format!("cannot create the schema {schema}"))?;
         let url = self.url.expose();
         let join = if url.contains('?') { '&' } else { '?' };
         Ok(SecretUrl::new(format!("{url}{join}schema={schema}")))
@@ -138,7 +138,7 @@ fn schema(name: &str) -> String {
 async fn open(config: &Config) -> Result<Connection> {
     let connected = config.connect(NoTls).await;
     let (client, connection) =
-        connected.context("cannot connect to PostgreSQL; a bench connects without TLS")?;
+        connected.context("cannot connect to PostgreSQL (a benchmark connects without TLS)")?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
         // The waiting call returns the error.

@@ -29,7 +29,9 @@ impl Place {
                 Ok(Place::Server(Box::new(Server::connect(url).await?)))
             }
             Some(_) if args.rounds > 1 && args.what.len() != 1 => {
-                bail!("with --store name one bench: its rounds follow each other in that store")
+                bail!(
+                    "--store with several rounds needs exactly one benchmark, because all rounds use that store"
+                )
             }
             Some(url) => Ok(Place::Named { url: url.clone(), folder: Folder::new()? }),
         }
@@ -101,8 +103,12 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     fn new() -> Result<Folder> {
         let path = PathBuf::from(format!(".rewheel-bench-{}", std::process::id()));
-        std::fs::create_dir(&path)
-            .with_context(|| format!("cannot make `{}`: go where you may write", path.display()))?;
+        std::fs::create_dir(&path).with_context(|| {
+            format!(
+                "cannot create the folder `{}`: run the command in a folder that you can write to",
+                path.display()
+            )
+        })?;
         Ok(Folder(path))
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
     for batch in jobs.chunks(INSERT_BATCH) {
         let answers = submitter.insert(&Insert::new(batch)).await?;
         let stored = answers.iter().all(|answer| matches!(answer, Inserted::Created { .. }));
-        ensure!(stored, "a job was not stored: is the store empty?");
+        ensure!(stored, "a job was not stored: check that the store is empty");
     }
     let submit = rate(args.jobs(), started);
     submitter.shutdown(Duration::ZERO).await;

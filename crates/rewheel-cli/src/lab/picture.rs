@@ -43,13 +43,13 @@ fn told(args: &LabArgs) -> String {
     let LabArgs { clients, rate, capacity, .. } = args;
     let text = |duration: Duration| duration::text(duration).to_string();
     let does = match args.fault {
-        Fault::Hangs => "begins nothing".to_owned(),
+        Fault::Hangs => "hangs".to_owned(),
         Fault::Fails => "fails at once".to_owned(),
         Fault::Slow(times) => format!("is {times} times as slow"),
     };
     format!(
-        "{clients} clients make {rate} calls/s to something that can serve {capacity}/s, each in {}. From {} to {} it {does}.\n\
-         An attempt has {}. Every call is made by the library's own code; the time is simulated, the seed is {}.\n",
+        "{clients} clients make {rate} calls/s to a dependency that serves {capacity}/s, each in {}. From {} to {} it {does}.\n\
+         The timeout of an attempt is {}. The calls use the code of the library; the time is simulated, the seed is {}.\n",
         text(args.latency),
         text(args.outage.start),
         text(args.outage.end),

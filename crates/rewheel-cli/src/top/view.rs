@@ -46,7 +46,7 @@ fn headline(watched: &Watched) -> Line<'static> {
     let name = Span::styled("rewheel top ", Style::new().add_modifier(Modifier::BOLD));
     let server = Span::raw(watched.server.clone());
     let rest = match &watched.trouble {
-        None => Span::styled("  q leaves", QUIET),
+        None => Span::styled("  press q to quit", QUIET),
         Some(why) => {
             let old = now().duration_since(watched.last.at).as_secs();
             Span::styled(format!("  {old}s old: {why}"), BAD)

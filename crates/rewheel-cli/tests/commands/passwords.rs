@@ -68,8 +68,12 @@ fn of_a_store_whose_url_is_wrong() {
         check(&["doctor", "--store", url], 2, shown);
     }
     let sqlite = "sqlite://new.db?password=hunter2";
-    check(&["migrate", "--store", sqlite], 2, "`password=***` is not a setting of this store");
-    check(&["doctor", "--store", sqlite], 7, "no store at sqlite://new.db?password=***");
+    check(
+        &["migrate", "--store", sqlite],
+        2,
+        "`password=***` is not a setting of the SQLite store",
+    );
+    check(&["doctor", "--store", sqlite], 7, "no store exists at sqlite://new.db?password=***");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn events_are_printed_as_they_come() {
         "{{\"job\":\"{ID}\",\"kind\":\"mail\", \"from\":null,\"to\":\"leased\",\"at\":\"now\"}}"
     );
     assert_eq!(ran.out.lines().collect::<Vec<_>>(), vec![document.as_str(); 2], "{ran:?}");
-    assert_eq!(ran.err, "events up to 1 are no longer available");
+    assert_eq!(ran.err, "events up to and including 1 are no longer available");
     assert_eq!(fake.asked_once().0, "GET /v1/events");
     let folder = tempfile::tempdir().unwrap();
     let ended = run(folder.path(), &["events", "--follow", "--after", "1", "--server", &fake.url]);

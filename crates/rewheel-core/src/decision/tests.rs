@@ -108,7 +108,9 @@ fn a_wait_that_ends_after_the_deadline_is_not_begun() {
         let decision = decide(&report, &lenient, &left(seconds(5)), &Random::seeded(1));
         let Decision::Dead { failure } = decision else { panic!("{decision:?}") };
         assert_eq!(failure.category(), Category::Deadline);
-        assert!(failure.message().starts_with("the deadline ends before the next attempt in 5s"));
+        assert!(
+            failure.message().starts_with("the deadline passes before the next attempt, due in 5s")
+        );
     }
 }
 

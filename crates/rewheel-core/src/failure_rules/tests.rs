@@ -289,7 +289,10 @@ fn a_rule_that_makes_no_sense_is_named() {
     assert_eq!(hidden, "rule 3: is never reached: rule 2 matches every failure");
     let many = (0..=Limits::ROUTES_MAX)
         .fold(FailureRules::new(), |router, _| router.rule(rule(Action::Retry).on_code("a")));
-    assert_eq!(many.check().unwrap_err().to_string(), "rule 65: has 65 rules; the limit is 64");
+    assert_eq!(
+        many.check().unwrap_err().to_string(),
+        "rule 65: is above the limit: there are 65 rules, and the limit is 64"
+    );
 }
 
 #[test]

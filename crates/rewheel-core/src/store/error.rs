@@ -65,7 +65,7 @@ impl fmt::Display for StoreError {
             }
             StoreError::Broken { what, source: Some(why) } => write!(f, "{what}: {why}"),
             StoreError::Broken { what, source: None } => f.write_str(what),
-            StoreError::Closed => f.write_str("the store is closed"),
+            StoreError::Closed => f.write_str("the store is closed: this process has shut it down"),
         }
     }
 }

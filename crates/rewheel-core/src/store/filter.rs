@@ -145,7 +145,7 @@ impl FromStr for Cursor {
 
 /// Error: the text is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a cursor: use `next` of the previous page")]
+#[error("is not a valid cursor: use `next` of the previous page")]
 pub struct CursorError;
 
 /// Selects failed jobs to scan, and how many.

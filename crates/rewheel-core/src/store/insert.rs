@@ -91,13 +91,13 @@ pub enum Refusal {
     )]
     UnknownKind,
     /// The key belongs to a job with another payload.
-    #[error("the key is used by job {job} with a different payload")]
+    #[error("the key is used by job {job} with a different payload: use a new key")]
     KeyReused {
         /// The job that has the key.
         job: JobId,
     },
     /// The deadline has passed, or is before the due time.
-    #[error("the deadline ends before the job can run")]
+    #[error("the deadline is in the past, or before the job is due: set a later deadline")]
     DeadlineTooEarly,
     /// The payload is larger than the store accepts.
     #[error("the payload has {bytes} bytes; the limit of the store is {bytes_max}")]

@@ -92,8 +92,7 @@ fn a_mistake_is_told_with_the_number_of_its_rule() {
     );
     says(
         &json!({"when": {}, "then": "dead"}),
-        "rule 2: when: is empty: name category, code, status or message, or leave it out to fit \
-         every failure",
+        "rule 2: when: is empty: set category, code, status or message, or remove it to match every failure",
     );
     says(
         &json!({"when": "409", "then": "dead"}),

@@ -49,8 +49,8 @@ pub(super) enum GivenUp {
 /// Error of a call that was refused while the store is unavailable.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no call got through for {time}: see that it runs and can be reached; it is asked again every \
-     second, and work goes on by itself; the last error was: {last}"
+    "no call succeeded for {time}: check that the store runs and is reachable; the engine retries every \
+     second and resumes by itself; last error: {last}"
 )]
 struct LeftAlone {
     time: String,

@@ -230,7 +230,7 @@ impl Teller {
             .await;
         if let Err(error) = &sent {
             let (name, event) = (&self.channel.name, notice.event);
-            tracing::warn!(notifier = name, %event, %error, "notification failed");
+            tracing::warn!(notifier = name, %event, %error, "notification failed after several attempts");
         }
         sent.is_ok()
     }

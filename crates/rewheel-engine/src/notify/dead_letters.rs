@@ -117,7 +117,7 @@ impl Letters {
             if looks { self.look().await } else { Ok(()) }
         };
         if let Err(error) = done.await {
-            tracing::debug!(%error, "notifications of dead letters are delayed: the store did not answer");
+            tracing::debug!(%error, "notifications of dead letters are delayed: a store call failed");
         }
     }
 
@@ -308,7 +308,7 @@ impl Letters {
         if count > 0 {
             tracing::error!(
                 dead_letters = count,
-                "notifier keeps failing: it gets no notification about these dead letters"
+                "notifier keeps failing: notifications about these dead letters are dropped for good; check the notifier"
             );
         }
     }

@@ -129,7 +129,7 @@ impl Tally {
         }
         let more = self.count();
         let window = duration::text(window);
-        let text = format!("and {more} more in {window}: {}", parts.join(", "));
+        let text = format!("{more} more notifications in {window}: {}", parts.join(", "));
         let summary = Notice::new(Event::Summary, at, text);
         Notice { severity: self.severity, more: Some(more), ..summary }
     }
@@ -176,7 +176,7 @@ mod tests {
         let (number, tally) = gate.summary(start.plus(seconds(30))).unwrap();
         assert_eq!((number, tally.count(), gate.due()), (0, 37, None));
         let notice = tally.notice(seconds(30), AT);
-        assert_eq!(notice.text, "and 37 more in 30s: 37 kind_parked of mail");
+        assert_eq!(notice.text, "37 more notifications in 30s: 37 kind_parked of mail");
         assert_eq!((notice.more, notice.severity), (Some(37), Severity::Warning));
     }
 
@@ -218,7 +218,8 @@ mod tests {
         let (_, tally) = gate.summary(start.plus(seconds(30))).unwrap();
         assert_eq!(tally.count(), 56);
         let notice = tally.notice(seconds(30), AT);
-        let begins = "and 56 more in 30s: 8 kind_parked of kind-7, 7 kind_parked of kind-6";
+        let begins =
+            "56 more notifications in 30s: 8 kind_parked of kind-7, 7 kind_parked of kind-6";
         assert!(notice.text.starts_with(begins), "{}", notice.text);
         assert!(notice.text.ends_with("1 kind_parked of kind-0, 20 others"), "{}", notice.text);
         assert_eq!(notice.severity, Severity::Critical);

@@ -92,7 +92,7 @@ impl GiveUpReason {
             GiveUpReason::Exhausted => "no attempts left",
             GiveUpReason::NotRetryable => "the failure is not retryable",
             GiveUpReason::Deadline => "the deadline has passed",
-            GiveUpReason::Takeovers => "the job may be killing the processes that run it",
+            GiveUpReason::Takeovers => "the processes that ran it died: the job may be the cause",
         }
     }
 }
@@ -129,7 +129,10 @@ impl Shared {
     /// Notifies that results of attempts cannot be stored.
     pub(crate) fn notify_persist(&self, job: Option<JobId>, results: usize, error: &dyn Display) {
         self.notify(|| {
-            let text = format!("the store rejected results of attempts: {results}");
+            let text = match results {
+                1 => "the result of 1 attempt was not stored".to_owned(),
+                _ => format!("the results of {results} attempts were not stored"),
+            };
             Notice {
                 job,
                 error: Some(error.to_string()),
@@ -158,10 +161,10 @@ fn takeovers(events: &[JobEvent]) -> Vec<Notice> {
         group.0 += 1;
     }
     let notice = |((holder, kind), (count, job, at)): ((Option<HolderId>, &KindName), _)| {
-        let from = holder.map_or_else(|| "nobody".to_owned(), |holder| holder.to_string());
+        let from = holder.map_or_else(String::new, |holder| format!(" from holder {holder}"));
         let text = match count {
-            1 => format!("1 job of {kind} was taken over from holder {from}"),
-            count => format!("{count} jobs of {kind} were taken over from holder {from}"),
+            1 => format!("1 job of {kind} was taken over{from}"),
+            count => format!("{count} jobs of {kind} were taken over{from}"),
         };
         Notice {
             kind: Some(kind.clone()),

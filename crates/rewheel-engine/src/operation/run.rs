@@ -57,7 +57,7 @@ impl Operator {
             Report::FailJob(Failure::new(
                 Category::BadPayload,
                 None,
-                &format!("not a valid operation: {why}"),
+                &format!("the stored operation is not readable: {why}"),
             ))
         })?;
         // Changes that were started but not recorded as done may have been made already.
@@ -222,7 +222,7 @@ impl Operator {
                 let left = order.total.saturating_sub(order.done + order.failed);
                 Ok(Next::Stop(format!(
                     "step {step} of {steps} of the canary failed: {failed} of its {count} jobs failed \
-                     again ({example}); {} were redriven, {left} are left as they were",
+                     again ({example}); {} were redriven, {left} were not changed",
                     order.done
                 )))
             }

@@ -37,7 +37,7 @@ impl ClockWatch {
                 let by = went.saturating_sub(passed);
                 tracing::warn!(
                     ?by,
-                    "store clock jumped ahead: overdue jobs of living holders wait"
+                    "store clock jumped ahead: overdue jobs of live holders are taken over later; check the time sync of the store"
                 );
                 self.since = None;
             }

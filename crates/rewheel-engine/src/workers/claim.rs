@@ -142,7 +142,9 @@ impl RemoteWorker<'_> {
                 Ok(more) => leased.extend(more.leased),
                 // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
-                Err(error) => tracing::debug!(%error, "claim for a worker failed"),
+                Err(error) => {
+                    tracing::debug!(%error, "part of a claim for a worker failed: it gets fewer jobs")
+                }
             }
         }
         let limit = limit.saturating_sub(leased.len());
@@ -153,7 +155,9 @@ impl RemoteWorker<'_> {
                 Ok(more) => leased.extend(more),
                 // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
-                Err(error) => tracing::debug!(%error, "claim for a worker failed"),
+                Err(error) => {
+                    tracing::debug!(%error, "part of a claim for a worker failed: it gets fewer jobs")
+                }
             }
         }
         Ok(leased)

@@ -238,7 +238,7 @@ fn what_the_documentation_shows_is_accepted() {
     check(
         "[engine]\nregion = \"E U\"",
         &[],
-        "rewheel.toml:2: engine.region: must be 1 to 63 of a-z",
+        "rewheel.toml:2: engine.region: must have 1 to 63 characters (a-z",
     );
     let config = load(examples[0], &[]).unwrap();
     assert_eq!(

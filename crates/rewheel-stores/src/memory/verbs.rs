@@ -281,7 +281,9 @@ impl ReadStore for MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn risks(&self) -> StoreResult<Vec<Risk>> {
-        let message = "all jobs are lost when the process ends: use another store".to_owned();
+        let message =
+            "the memory store loses all jobs when the process ends: use SQLite or PostgreSQL"
+                .to_owned();
         Ok(vec![Risk { name: "durable", message }])
     }
 

@@ -145,7 +145,9 @@ impl PostgresStore {
 fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     let rejected = |why: &str| StoreError::Rejected(why.into());
     if job.backoff.is_some() {
-        return Err(rejected("a job submitted by SQL cannot set its own backoff"));
+        return Err(rejected(
+            "a job submitted by SQL cannot have its own backoff: set it for the kind",
+        ));
     }
     let payload = std::str::from_utf8(&job.payload)
         .ok()

@@ -25,7 +25,7 @@ impl Connect for Connections {
             let (client, connection) = server.connect(self.tls.clone()).await?;
             let task = tokio::spawn(async move {
                 if let Err(error) = connection.await {
-                    tracing::warn!(address, error = %DriverError(error), "connection to PostgreSQL lost");
+                    tracing::warn!(address, error = %DriverError(error), "connection to PostgreSQL lost: the pool opens a new one");
                 }
             });
             Ok((client, task))

@@ -81,7 +81,7 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
         VerbError::Said(error) => return error,
         VerbError::Unreadable(what) => {
             let what = format!(
-                "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
+                "a row of the store has an unreadable value: {what}; if a newer Rewheel wrote it, upgrade this one; otherwise repair the row"
             );
             return broken(what, None);
         }
@@ -117,7 +117,7 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
         "08" | "25" | "40" | "53" | "55" | "57" | "58" => {
             StoreError::Unavailable(DriverError(error).into())
         }
-        _ => broken("unexpected error from PostgreSQL", Some(error)),
+        _ => broken("unexpected error from PostgreSQL: check the server's log", Some(error)),
     }
 }
 
@@ -209,8 +209,8 @@ pub(super) fn judge_pool(error: PoolError, address: &str) -> StoreError {
         PoolError::Closed => StoreError::Closed,
         PoolError::Timeout(_) => StoreError::Unavailable(
             format!(
-                "no connection to PostgreSQL at {address} was free or could be made in time: is the server \
-                 reachable, and `pool_max` large enough?"
+                "got no connection to PostgreSQL at {address} in time: check that the server is reachable, and raise `pool_max` if \
+                 all connections are in use"
             )
             .into(),
         ),
@@ -233,11 +233,11 @@ fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
             "permission denied: the user must own Rewheel's schema, or be allowed to create it"
         }
         SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION => {
-            "the tables of Rewheel are not as they should be: run `rewheel migrate`, and check that nothing else \
-             changed them"
+            "a table, column or function of Rewheel is missing: run `rewheel migrate`, and check that nothing else changed \
+             the tables"
         }
         SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
-            "what is between here and PostgreSQL does not keep prepared statements: add `pooler=transaction` to \
+            "the connection pooler in front of PostgreSQL does not keep prepared statements: add `pooler=transaction` to \
              the store's URL"
         }
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {

@@ -123,15 +123,14 @@ impl PostgresOptions {
         options.server = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             OptionsError(format!(
-                "{why}; it is postgres://USER@HOST:PORT/DATABASE, or NAME:PASSWORD for USER, then settings of PostgreSQL \
-                 or schema, pool_max, statement_timeout, pooler"
+                "{why}; use postgres://USER:PASSWORD@HOST:PORT/DATABASE, followed by settings of PostgreSQL or schema, pool_max, statement_timeout, pooler"
             ))
         })?;
         if must_encrypt {
             options.server.ssl_mode(SslMode::Require);
         }
         if options.server.get_hosts().is_empty() {
-            return Err(OptionsError(format!("`{}`: it has no host", SecretUrl::new(base))));
+            return Err(OptionsError(format!("`{}`: the host is missing", SecretUrl::new(base))));
         }
         Ok(options)
     }

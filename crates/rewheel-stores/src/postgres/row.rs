@@ -116,7 +116,7 @@ pub(super) fn wanted(text: Option<&str>) -> Result<Option<Wanted>, VerbError> {
         None => Ok(None),
         Some("pause") => Ok(Some(Wanted::Pause)),
         Some("cancel") => Ok(Some(Wanted::Cancel)),
-        Some(_) => Err(unreadable("what is wanted")),
+        Some(_) => Err(unreadable("a requested change")),
     }
 }
 
@@ -126,7 +126,7 @@ fn backoff(text: Option<&str>) -> Result<Option<Backoff>, VerbError> {
 }
 
 fn because(text: &str) -> Result<DueReason, VerbError> {
-    DueReason::named(text).ok_or_else(|| unreadable("why a job is due"))
+    DueReason::named(text).ok_or_else(|| unreadable("a due reason"))
 }
 
 /// Parses a text that one of our own types wrote.

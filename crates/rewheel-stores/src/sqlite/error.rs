@@ -54,7 +54,7 @@ impl From<VerbError> for StoreError {
             VerbError::Said(error) => error,
             VerbError::Unreadable(what) => {
                 let what = format!(
-                    "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
+                    "a row of the store has an unreadable value: {what}; if a newer Rewheel wrote it, upgrade this one; otherwise repair the row"
                 );
                 broken(what, None)
             }
@@ -93,7 +93,7 @@ pub(super) fn judge(error: rusqlite::Error) -> StoreError {
             Some(error),
         ),
         Some(ErrorCode::NotADatabase) => broken(
-            "the file is not a SQLite database: check the path, or move the file away",
+            "the file is not a SQLite database: check the path in the store's URL, or move the file away",
             Some(error),
         ),
         Some(ErrorCode::DatabaseCorrupt) => broken(

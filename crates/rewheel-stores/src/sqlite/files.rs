@@ -85,8 +85,7 @@ impl Files {
             })
             .collect();
         let message = format!(
-            "other users of this machine may open {}: payloads, callback headers and signing secrets are in there; \
-             run `chmod 600` on each",
+            "other users of this machine can open {}: the files contain payloads, callback headers and signing secrets; run `chmod 600` on each",
             shared.join(", ")
         );
         (!shared.is_empty()).then_some(Risk { name: "file_mode", message })

@@ -112,9 +112,9 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         let ask = Ask { work, weight, result: None, reply, _place: place };
         self.push(urgency, Box::new(ask))?;
-        answer
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Ambiguous("the database thread has ended".into())))
+        answer.await.unwrap_or_else(|_| {
+            Err(StoreError::Ambiguous("the database thread has ended: restart the process".into()))
+        })
     }
 
     fn push(&self, urgency: Urgency, request: Box<dyn Request>) -> StoreResult<()> {

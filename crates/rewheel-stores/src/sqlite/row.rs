@@ -123,7 +123,7 @@ pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, VerbError> 
         None => Ok(None),
         Some("pause") => Ok(Some(Wanted::Pause)),
         Some("cancel") => Ok(Some(Wanted::Cancel)),
-        Some(_) => Err(unreadable("what is wanted")),
+        Some(_) => Err(unreadable("a requested change")),
     }
 }
 
@@ -133,7 +133,7 @@ fn backoff(text: Option<String>) -> Result<Option<Backoff>, VerbError> {
 }
 
 pub(super) fn because(text: &str) -> Result<DueReason, VerbError> {
-    DueReason::named(text).ok_or_else(|| unreadable("why a job is due"))
+    DueReason::named(text).ok_or_else(|| unreadable("a due reason"))
 }
 
 /// Parses a text that one of our own types wrote.

@@ -102,8 +102,10 @@ impl Flush<'_, '_> {
                     parts.extend(rest.into_iter().filter(|part| !part.is_empty()));
                 }
                 Err(ConnectionFailed) => {
-                    let error =
-                        StoreError::Unavailable("an earlier write of the same batch failed".into());
+                    let error = StoreError::Unavailable(
+                        "an earlier write in the same transaction failed: repeat the request"
+                            .into(),
+                    );
                     parts.into_iter().for_each(|part| answer_all(part, &error));
                     return Err(ConnectionFailed);
                 }

@@ -12,8 +12,8 @@ pub struct KeyHeaderError;
 impl fmt::Display for KeyHeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "must be there once: 1 to 255 characters of printable ASCII; in double quotes, with \\\" for a quote and \\\\ for \
-             a backslash, if there are spaces, quotes, commas, semicolons or backslashes among them",
+            "must occur once and have 1 to 255 printable ASCII characters; a value with spaces, quotes, commas, semicolons or \
+             backslashes must be in double quotes, with \\\" for a quote and \\\\ for a backslash",
         )
     }
 }

@@ -200,7 +200,7 @@ impl HealthChecks {
             }
             cut.as_mut().poll(cx).map(|()| {
                 let time = duration::text(check.timeout);
-                Health::down(format!("does not answer within {time}"))
+                Health::down(format!("no response within {time}"))
             })
         })
         .await

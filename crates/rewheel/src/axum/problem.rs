@@ -19,7 +19,7 @@ impl Problem {
         status: StatusCode::BAD_REQUEST,
         code: "key_missing",
         title: "idempotency key missing",
-        detail: "this route needs an Idempotency-Key header: send a fresh UUID, and the same one when you ask again",
+        detail: "this route needs an Idempotency-Key header: send a new UUID, and send the same one when you repeat the request",
         retry_after: None,
     };
     pub(super) const KEY_INVALID: Problem = Problem {
@@ -33,66 +33,63 @@ impl Problem {
         status: StatusCode::UNPROCESSABLE_ENTITY,
         code: "key_reused",
         title: "idempotency key reused",
-        detail: "this Idempotency-Key was sent before with another method, path, query, content type or body: take a new key for a new request",
+        detail: "this Idempotency-Key was sent before with another method, path, query, content type or body: use a new key for a new request",
         retry_after: None,
     };
     pub(super) const IN_FLIGHT: Problem = Problem {
         status: StatusCode::CONFLICT,
         code: "key_in_flight",
         title: "request in flight",
-        detail: "a request with this Idempotency-Key is being carried out: ask again in a moment for its answer",
+        detail: "a request with this Idempotency-Key is still running: repeat the request later to get its response",
         retry_after: Some(1),
     };
     pub(super) const UNKNOWN: Problem = Problem {
         status: StatusCode::CONFLICT,
         code: "outcome_unknown",
         title: "outcome unknown",
-        detail: "a request with this Idempotency-Key was begun and never answered: find out what it did before you send it with a \
-                 new key",
+        detail: "a request with this Idempotency-Key started and did not finish: check what it did before you send it with a new key",
         retry_after: None,
     };
     pub(super) const NOT_KEPT: Problem = Problem {
         status: StatusCode::CONFLICT,
         code: "answer_not_kept",
-        title: "answer not kept",
-        detail: "a request with this Idempotency-Key was carried out, but its answer was too large to keep: it is not carried out \
-                 again",
+        title: "response not stored",
+        detail: "a request with this Idempotency-Key has run, but its response was too large to store: it does not run again",
         retry_after: None,
     };
     pub(super) const TOO_LARGE: Problem = Problem {
         status: StatusCode::PAYLOAD_TOO_LARGE,
         code: "too_large",
         title: "request too large",
-        detail: "the body is larger than a request with an Idempotency-Key may have here",
+        detail: "the body is too large for a request with an Idempotency-Key on this route: send a smaller one",
         retry_after: None,
     };
     pub(super) const BODY_BROKEN: Problem = Problem {
         status: StatusCode::BAD_REQUEST,
         code: "body_broken",
-        title: "body broken",
-        detail: "the body could not be read to its end: nothing was done",
+        title: "body not readable",
+        detail: "the server could not read the whole body: nothing was done, repeat the request",
         retry_after: None,
     };
     pub(super) const UNAVAILABLE: Problem = Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
         code: "store_unavailable",
         title: "store unavailable",
-        detail: "whether this request was carried out before cannot be told now: nothing was done, ask again with the same \
-                 Idempotency-Key",
+        detail: "the server cannot check whether this request ran before: nothing was done, repeat it with the same Idempotency-Key",
         retry_after: Some(1),
     };
     pub(super) const FULL: Problem = Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
         code: "store_full",
         title: "store full",
-        detail: "there is no room for another Idempotency-Key now: nothing was done, ask again later with the same one",
+        detail: "the idempotency store is full: nothing was done, repeat the request later with the same Idempotency-Key",
         retry_after: Some(60),
     };
     pub(super) const BROKEN: Problem = Problem {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         code: "store_broken",
         title: "store broken",
-        detail: "the store of idempotency keys needs a person: nothing was done",
+        detail: "the idempotency store failed and needs operator action: nothing was done",
         retry_after: None,
     };
 

@@ -44,7 +44,7 @@ impl Backoff {
         delay: fn(attempt: u32) -> Duration,
     ) -> Checked {
         if !registry::is_name(name) {
-            return Err(not_allowed!("name", "use 1 to 64 of a-z, 0-9, `_`, `-`, `.`"));
+            return Err(not_allowed!("name", "use 1 to 64 characters (a-z, 0-9, `_`, `-`, `.`)"));
         }
         Ok(Backoff::of_custom(Custom::Function { name, delay }))
     }
@@ -125,7 +125,10 @@ impl Backoff {
 
     pub(crate) const fn checked_jitter(mut self, jitter: Jitter) -> Checked {
         if matches!(self.growth, Growth::Decorrelated { .. }) {
-            return Err(not_allowed!("jitter", "decorrelated backoff is random already"));
+            return Err(not_allowed!(
+                "jitter",
+                "decorrelated backoff is already random: remove the jitter"
+            ));
         }
         self.jitter = jitter;
         Ok(self)

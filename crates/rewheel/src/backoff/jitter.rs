@@ -112,5 +112,5 @@ impl FromStr for Jitter {
 
 /// Error: the text is not a jitter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a jitter: use none, full, equal or a share such as 30%")]
+#[error("`{0}` is not a jitter: use none, full, equal or a percentage such as 30%")]
 pub struct JitterError(String);

@@ -165,11 +165,12 @@ impl Default for Backoffs {
 pub enum NameError {
     /// The name is not allowed.
     #[error(
-        "`{0}` cannot name a backoff: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`, and no shape's name"
+        "`{0}` is not a valid backoff name: use 1 to 64 characters (a-z, 0-9, `_`, `-`, `.`) that are not \
+         the name of a built-in backoff such as `fixed`"
     )]
     Invalid(String),
     /// A custom backoff already has a name.
-    #[error("a custom backoff is registered under its own name, `{own}`, not `{name}`")]
+    #[error("a custom backoff must be registered under its own name: use `{own}`, not `{name}`")]
     NotItsOwn {
         /// The requested name.
         name: String,
@@ -177,6 +178,6 @@ pub enum NameError {
         own: &'static str,
     },
     /// The registry is full.
-    #[error("too many backoffs are registered: 10000 is the most")]
+    #[error("too many backoffs are registered: the limit is 10000")]
     TooMany,
 }

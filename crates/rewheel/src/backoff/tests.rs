@@ -355,7 +355,7 @@ fn what_makes_no_sense_is_refused_at_construction() {
         max / try_max(millis(2))
     );
     refuses!(
-        "invalid jitter `full`: decorrelated backoff is random already",
+        "invalid jitter `full`: decorrelated backoff is already random: remove the jitter",
         Backoff::decorrelated(seconds(1)),
         jitter / try_jitter(Jitter::FULL)
     );
@@ -368,7 +368,7 @@ fn a_bad_name_or_share_is_refused_at_construction() {
         let error = Backoff::try_custom(name, |_| ZERO).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("invalid name `{name}`: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`")
+            format!("invalid name `{name}`: use 1 to 64 characters (a-z, 0-9, `_`, `-`, `.`)")
         );
         assert!(std::panic::catch_unwind(|| Backoff::custom(name, |_| ZERO)).is_err());
     }

@@ -68,7 +68,7 @@ pub(super) const SHAPES: [&str; 6] =
 fn shape_of(shape: &str, words: &mut SplitWhitespace<'_>, names: &str) -> Result<Backoff, String> {
     if !SHAPES.contains(&shape) {
         return Err(format!(
-            "it starts with `{shape}`, which is neither a shape ({}) nor a known name ({names})",
+            "`{shape}` is neither a backoff type ({}) nor a registered name ({names})",
             SHAPES.join(", ")
         ));
     }
@@ -101,7 +101,9 @@ fn options(mut backoff: Backoff, words: &mut SplitWhitespace<'_>) -> Result<Back
                 | Growth::Fibonacci { .. }
                 | Growth::Decorrelated { .. }
                 | Growth::Custom(_) => {
-                    return Err(format!("`{word}`: only exponential and adaptive have a factor"));
+                    return Err(format!(
+                        "`{word}`: only exponential and adaptive backoff have a factor, so remove it"
+                    ));
                 }
             }
         } else {
@@ -116,23 +118,30 @@ fn apply(backoff: &mut Backoff, word: &str, value: Option<&str>) -> Result<(), S
         ("min", _) => backoff.delay_min = nanos(length(word, value)?),
         ("max", _) => backoff.delay_max = nanos(length(word, value)?),
         ("jitter", Growth::Decorrelated { .. }) => {
-            return Err("decorrelated is random already: leave out the jitter".to_owned());
+            return Err("decorrelated backoff is already random: remove the jitter".to_owned());
         }
         ("jitter", _) => {
-            let value = value.ok_or("jitter needs one of none, full, equal or a share")?;
+            let value = value
+                .ok_or("jitter needs a value: none, full, equal or a percentage such as 30%")?;
             backoff.jitter = value.parse::<Jitter>().map_err(|error| error.to_string())?;
         }
         ("step", Growth::Linear { step, .. }) => {
             *step = nanos(length(word, value)?);
             if *step == 0 {
-                return Err("a step of zero never grows: use fixed".to_owned());
+                return Err(
+                    "the step must be longer than 0s: use fixed for a constant delay".to_owned()
+                );
             }
         }
         ("stretch", Growth::Adaptive { stretch, .. }) => {
             let value = value.and_then(|value| value.strip_prefix('x'));
             *stretch = factor(value.ok_or("stretch needs a factor such as x10")?)?;
         }
-        _ => return Err(format!("`{word}` has no meaning here")),
+        _ => {
+            return Err(format!(
+                "`{word}` is not an option of this backoff: use min, max, jitter, step (linear) or stretch (adaptive)"
+            ));
+        }
     }
     Ok(())
 }
@@ -140,10 +149,10 @@ fn apply(backoff: &mut Backoff, word: &str, value: Option<&str>) -> Result<(), S
 /// The checks of the `const` builder, as errors, for input by users.
 fn check(backoff: Backoff) -> Result<Backoff, String> {
     if backoff.delay_max < backoff.growth.base() {
-        return Err("max is below the first delay".to_owned());
+        return Err("max is shorter than the first delay".to_owned());
     }
     if backoff.delay_max < backoff.delay_min {
-        return Err("max is below min".to_owned());
+        return Err("max is shorter than min".to_owned());
     }
     Ok(backoff)
 }

@@ -45,7 +45,10 @@ impl Trip {
         match self.when() {
             Some(when) => when.failures = Threshold::Ratio(ratio),
             None => {
-                return Err(not_allowed!("failure_ratio", "only a breaker with a window has it"));
+                return Err(not_allowed!(
+                    "failure_ratio",
+                    "only a breaker with a window has this setting"
+                ));
             }
         }
         Ok(self)
@@ -60,7 +63,12 @@ impl Trip {
         }
         match self.when() {
             Some(when) => when.failures = Threshold::Number(failures),
-            None => return Err(not_allowed!("failures", "only a breaker with a window has it")),
+            None => {
+                return Err(not_allowed!(
+                    "failures",
+                    "only a breaker with a window has this setting"
+                ));
+            }
         }
         Ok(self)
     }
@@ -74,7 +82,12 @@ impl Trip {
         }
         match self.when() {
             Some(when) => when.calls_min = calls,
-            None => return Err(not_allowed!("calls_min", "only a breaker with a window has it")),
+            None => {
+                return Err(not_allowed!(
+                    "calls_min",
+                    "only a breaker with a window has this setting"
+                ));
+            }
         }
         Ok(self)
     }
@@ -88,7 +101,12 @@ impl Trip {
         }
         match self.when() {
             Some(when) => when.slow = Some(Slow { over, ratio }),
-            None => return Err(not_allowed!("slow_calls", "only a breaker with a window has it")),
+            None => {
+                return Err(not_allowed!(
+                    "slow_calls",
+                    "only a breaker with a window has this setting"
+                ));
+            }
         }
         Ok(self)
     }
@@ -151,7 +169,7 @@ const fn positive(ratio: f64) -> Option<Ratio> {
 /// let breaker = CircuitBreaker::try_count_window(100)?.try_failure_ratio(0.3)?.build();
 /// let error = CircuitBreaker::try_consecutive(5)?.try_failure_ratio(0.3).unwrap_err();
 /// assert_eq!(error.setting(), "failure_ratio");
-/// assert_eq!(error.allowed(), "only a breaker with a window has it");
+/// assert_eq!(error.allowed(), "only a breaker with a window has this setting");
 /// # assert!(breaker.acquire().is_ok());
 /// # Ok::<_, rewheel::SettingError>(())
 /// ```

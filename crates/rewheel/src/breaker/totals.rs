@@ -29,7 +29,7 @@ pub struct BreakerTotals {
     pub failures: u64,
     /// Calls that the breaker refused.
     pub refusals: u64,
-    /// Changes of the state.
+    /// State changes of the breaker.
     pub transitions: u64,
 }
 

@@ -102,7 +102,7 @@ impl StatusSet {
             return Err(not_allowed!("status", "use 100 to 599"));
         }
         if first > last {
-            return Err(not_allowed!("status", "the first of a range is at most the last"));
+            return Err(not_allowed!("status", "the start of a range must not be above its end"));
         }
         let mut status = first;
         while status <= last {
@@ -252,8 +252,8 @@ fn parse_status(text: &str) -> Option<u16> {
 /// Error: the text is not a [`StatusSet`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{part}` is no set of HTTP statuses: write a status within 100 to 599 (`404`), a class \
-     (`5xx`), a range (`500-504`), several of these, or `none`"
+    "`{part}` is not a set of HTTP statuses: use a status from 100 to 599 (`404`), a class \
+     (`5xx`), a range (`500-504`), a list of these, or `none`"
 )]
 pub struct StatusSetError {
     part: String,

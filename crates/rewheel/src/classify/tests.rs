@@ -64,7 +64,7 @@ mod status_set {
     fn check_refused(text: &str, part: &str) {
         let error = text.parse::<StatusSet>().unwrap_err();
         assert_eq!(error.part(), part);
-        assert!(error.to_string().starts_with(&format!("`{part}` is no set")));
+        assert!(error.to_string().starts_with(&format!("`{part}` is not a set")));
     }
 
     #[test]

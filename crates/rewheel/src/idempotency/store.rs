@@ -165,13 +165,15 @@ pub enum Finished {
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyStoreError {
     /// Temporary: wait and repeat.
-    #[error("the store of idempotency keys is unavailable")]
+    #[error(
+        "the idempotency store is unavailable: repeat the request later with the same key: {0}"
+    )]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
     /// The store is full until keys expire.
-    #[error("the store of idempotency keys is full")]
+    #[error("the idempotency store is full: repeat the request later with the same key")]
     Full,
     /// The store needs operator action.
-    #[error("the store of idempotency keys is broken")]
+    #[error("the idempotency store failed and needs operator action: {0}")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
 }
 

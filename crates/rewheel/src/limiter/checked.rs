@@ -14,7 +14,7 @@ pub(super) const fn rate(calls: u32, period: Duration) -> Result<Rule, NotAllowe
         return Err(not_allowed!("rate", "use 1 call or more"));
     }
     if nanos(period) < calls as u64 {
-        return Err(not_allowed!("rate", "use at most one call a nanosecond"));
+        return Err(not_allowed!("rate", "use at most one call per nanosecond"));
     }
     // Rounded up: the limit is never exceeded, not even by a fraction.
     let interval = nanos(period).div_ceil(calls as u64);
@@ -47,7 +47,7 @@ pub(super) const fn burst(rule: Rule, calls: u32) -> Result<Rule, NotAllowed> {
             }
             Ok(Rule::Bucket(bucket))
         }
-        Rule::Window(_) => Err(not_allowed!("burst", "a sliding window has no burst of its own")),
+        Rule::Window(_) => Err(not_allowed!("burst", "a sliding window has no burst: remove it")),
     }
 }
 

@@ -63,46 +63,55 @@ impl Meter {
 }
 
 const RETRY_ATTEMPTS: Meter =
-    Meter::new(("retry.attempts", "counter", "{attempt}"), &[], "Attempts of calls that are over.");
+    Meter::new(("retry.attempts", "counter", "{attempt}"), &[], "Attempts of completed calls.");
 const RETRY_SUCCESSES: Meter =
     Meter::new(("retry.successes", "counter", "{call}"), &[], "Calls that succeeded.");
-const RETRY_FAILURES: Meter =
-    Meter::new(("retry.failures", "counter", "{call}"), &["reason"], "Calls that were given up.");
+const RETRY_FAILURES: Meter = Meter::new(
+    ("retry.failures", "counter", "{call}"),
+    &["reason"],
+    "Failed calls, by the reason for giving up.",
+);
 const RETRY_BACKOFF: Meter =
-    Meter::new(("retry.backoff_duration", "histogram", "s"), &[], "Waits before another attempt.");
+    Meter::new(("retry.backoff_duration", "histogram", "s"), &[], "Delays before retries.");
 const RETRY_FINAL: Meter = Meter::new(
     ("retry.final_attempt", "histogram", "{attempt}"),
     &[],
-    "How many attempts calls took, whatever became of them.",
+    "Attempts per completed call, successful or failed.",
 );
 const BREAKER_STATE: Meter = Meter::new(
     ("circuit_breaker.state", "gauge", "{state}"),
     &[],
-    "The state: 0 closed, 1 open, 2 half open.",
+    "State of the breaker: 0 closed, 1 open, 2 half open.",
 );
 const BREAKER_TRANSITIONS: Meter = Meter::new(
     ("circuit_breaker.transitions", "counter", "{transition}"),
     &["from", "to"],
-    "Changes of the state.",
+    "State changes of the breaker.",
 );
 const BREAKER_REJECTIONS: Meter = Meter::new(
     ("circuit_breaker.rejections", "counter", "{call}"),
     &[],
-    "Calls that an open breaker refused.",
+    "Calls rejected by an open breaker.",
 );
-const LIMIT_ALLOWED: Meter =
-    Meter::new(("rate_limit.allowed", "counter", "{call}"), &[], "Calls that a limiter admitted.");
-const LIMIT_REJECTED: Meter =
-    Meter::new(("rate_limit.rejected", "counter", "{call}"), &[], "Calls that a limiter refused.");
+const LIMIT_ALLOWED: Meter = Meter::new(
+    ("rate_limit.allowed", "counter", "{call}"),
+    &[],
+    "Calls allowed by the rate limiter.",
+);
+const LIMIT_REJECTED: Meter = Meter::new(
+    ("rate_limit.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by the rate limiter.",
+);
 const REQUEST_DURATION: Meter = Meter::new(
     ("request.duration", "histogram", "s"),
     &["success"],
-    "How long calls took, with all attempts and waits.",
+    "Duration of calls, including all attempts and delays.",
 );
 const QUEUE_WAIT: Meter = Meter::new(
     ("queue.wait_time", "histogram", "s"),
     &["policy"],
-    "How long calls waited for a limiter or a place.",
+    "Time that calls waited for a rate limiter or a bulkhead.",
 );
 
 /// Counts what policies do. One for a program: pass it to every call, pipeline, breaker, limiter and bulkhead to be counted; they

@@ -74,37 +74,32 @@ impl fmt::Display for Warning {
         f.write_str(match self {
             Warning::BreakerOutsideRetry => {
                 "circuit breaker outside of retry: it counts one failure for a whole series of \
-                 attempts and cannot stop the series; put it inside"
+                 attempts and cannot stop the series; move it inside the retry"
             }
             Warning::BulkheadOutsideRetry => {
-                "bulkhead outside of retry: a call keeps its place while it waits between \
-                 attempts; put it inside"
+                "bulkhead outside of retry: a call keeps its slot while it waits between attempts; move it inside the retry"
             }
             Warning::LimiterOutsideRetry => {
-                "rate limiter outside of retry: retries are not counted against the limit; put \
-                 it inside"
+                "rate limiter outside of retry: retries do not count against the limit; move it inside the retry"
             }
             Warning::RetryInsideRetry => {
                 "retry inside of retry: attempts can multiply; keep the one nearest to the call"
             }
             Warning::TimeoutInsideRetry => {
-                "timeout inside of retry: it limits each attempt; write attempt_timeout if that \
-                 is meant, or put it outside"
+                "timeout inside of retry: it limits each attempt; use attempt_timeout if you want that, or move it outside the retry"
             }
             Warning::AttemptTimeoutOutsideRetry => {
-                "attempt timeout outside of retry: it limits all attempts together; write timeout \
-                 if that is meant, or put it inside"
+                "attempt timeout outside of retry: it limits all attempts together; use timeout if you want that, or move it inside the retry"
             }
             Warning::AttemptTimeoutNotBelowTimeout => {
-                "the first attempt may use up the whole time, so nothing is left for a retry; \
-                 make the attempt timeout shorter"
+                "the attempt timeout is not shorter than the total timeout, so no time is left for a retry; make it shorter"
             }
             Warning::NothingEndsAnAttempt => {
                 "no timeout ends an attempt: a call that hangs never fails, so it is neither \
                  retried nor seen by a breaker; add attempt_timeout"
             }
             Warning::AdaptiveWithoutStatistics => {
-                "adaptive backoff without statistics is always stretched in full; add statistics"
+                "adaptive backoff without statistics always uses its longest delays; add statistics"
             }
             Warning::FixedDelayWithoutJitter => {
                 "fixed delay without jitter: clients that fail together retry together; add jitter"
@@ -114,7 +109,7 @@ impl fmt::Display for Warning {
                  fewer, or use a durable job"
             }
             Warning::NoTotalLimit => {
-                "no total limit: a call with its retries may take for ever; add timeout as the \
+                "no total limit: a call with its retries may take forever; add timeout as the \
                  outermost step"
             }
         })
@@ -142,7 +137,7 @@ impl fmt::Display for Explanation {
         }
         match self.time_max {
             Some(time) => writeln!(f, "takes at most {}", duration::text(time))?,
-            None => writeln!(f, "may take for ever: nothing ends it")?,
+            None => writeln!(f, "may take forever: no timeout ends it")?,
         }
         let plural = if self.amplification_max == 1 { "" } else { "s" };
         write!(f, "one call becomes at most {} call{plural}", self.amplification_max)?;

@@ -7,7 +7,7 @@ use crate::classify::{Category, Class, Classify, Matcher, Verdict};
 /// Implemented by the types behind [`Call::when`](super::Call::when) and similar methods; you need
 /// not name it.
 #[diagnostic::on_unimplemented(
-    message = "nothing says what the failures of this call mean",
+    message = "cannot tell which failures of this call to retry",
     note = "implement `Classify` for `{E}`, or add `.when(|error| …)` or `.judge(|result| …)`"
 )]
 pub trait Judge<T, E> {

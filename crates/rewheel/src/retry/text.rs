@@ -96,18 +96,19 @@ fn parse(text: &str, backoffs: &Backoffs) -> Result<Retry, String> {
             "retry_after_max" => retry.retry_after_max = length(word, rest)?,
             "nested" if rest == "retry" => retry.nested = Nested::Retry,
             "nested" if rest == "once" => retry.nested = Nested::Once,
-            "nested" => return Err("nested is followed by retry or once".to_owned()),
+            "nested" => return Err("`nested` must be followed by `retry` or `once`".to_owned()),
             _ if matches!(rest, "attempt" | "attempts") => {
-                let wrong = || format!("`{word}` attempts: use a number above 0");
+                let wrong = || format!("`{word}` is not a number of attempts: use 1 or more");
                 retry.attempts_max = word.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
             }
             _ => backoff = Some(backoffs.parse(part).map_err(|error| error.to_string())?),
         }
     }
     if retry.deadline == 0 || retry.attempt_timeout == 0 {
-        return Err("no attempt fits a deadline or a timeout of zero".to_owned());
+        return Err("deadline and attempt_timeout must be longer than 0s".to_owned());
     }
-    retry.backoff = backoff.ok_or("it has no backoff, such as `exponential 100ms`")?;
+    retry.backoff =
+        backoff.ok_or("the backoff is missing: add one, such as `exponential 100ms`")?;
     Ok(retry)
 }
 

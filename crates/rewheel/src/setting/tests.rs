@@ -69,7 +69,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         consecutive(),
         failure_ratio / try_failure_ratio(0.5),
-        "invalid failure_ratio `0.5`: only a breaker with a window has it"
+        "invalid failure_ratio `0.5`: only a breaker with a window has this setting"
     );
     refuses!(count(), failures / try_failures(0), "invalid failures `0`: use 1 or more");
     refuses!(
@@ -80,7 +80,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         consecutive(),
         failures / try_failures(2),
-        "invalid failures `2`: only a breaker with a window has it"
+        "invalid failures `2`: only a breaker with a window has this setting"
     );
     refuses!(count(), calls_min / try_calls_min(0), "invalid calls_min `0`: use 1 or more");
     refuses!(
@@ -91,7 +91,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         consecutive(),
         calls_min / try_calls_min(1),
-        "invalid calls_min `1`: only a breaker with a window has it"
+        "invalid calls_min `1`: only a breaker with a window has this setting"
     );
     refuses!(
         count(),
@@ -101,7 +101,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         consecutive(),
         slow_calls / try_slow_calls(seconds(1), 0.5),
-        "invalid slow_calls `0.5 over 1s`: only a breaker with a window has it"
+        "invalid slow_calls `0.5 over 1s`: only a breaker with a window has this setting"
     );
 }
 
@@ -150,7 +150,7 @@ fn a_limiter_refuses_the_same_values_in_both_forms() {
     );
     refuses!(
         RateLimiter::per_second / try_per_second(1_000_000_001),
-        "invalid rate `1000000001 per 1s`: use at most one call a nanosecond"
+        "invalid rate `1000000001 per 1s`: use at most one call per nanosecond"
     );
     refuses!(
         RateLimiter::per / try_per(1, century + seconds(1)),
@@ -176,7 +176,7 @@ fn a_limiter_refuses_the_same_values_in_both_forms() {
     refuses!(
         window(),
         burst / try_burst(1),
-        "invalid burst `1`: a sliding window has no burst of its own"
+        "invalid burst `1`: a sliding window has no burst: remove it"
     );
     check(
         bucket().try_keyed::<u32>(0),
@@ -211,7 +211,7 @@ fn budgets_bulkheads_timeouts_and_statuses_refuse_the_same_values_in_both_forms(
     refuses!(
         set,
         with_range / try_with_range(504, 500),
-        "invalid status `504-500`: the first of a range is at most the last"
+        "invalid status `504-500`: the start of a range must not be above its end"
     );
     refuses!(set, with_class / try_with_class(0), "invalid class `0`: use 1 to 5");
     refuses!(set, with_class / try_with_class(6), "invalid class `6`: use 1 to 5");
@@ -231,7 +231,7 @@ fn retries_and_pipelines_have_forms_without_a_panic() {
     let decorrelated = Retry::new(Backoff::decorrelated(seconds(1)));
     check_error(
         decorrelated.try_jitter(crate::Jitter::FULL),
-        "invalid jitter `full`: decorrelated backoff is random already",
+        "invalid jitter `full`: decorrelated backoff is already random: remove the jitter",
     );
     check_error(Pipeline::new().try_timeout(ZERO), "invalid timeout `0s`: use a time above zero");
     check_error(

@@ -104,6 +104,6 @@ fn batch(
 async fn insert(store: Arc<dyn Store>, jobs: Vec<NewJob>) -> Result<()> {
     let answers = store.insert(&Insert::new(&jobs)).await?;
     let stored = answers.iter().all(|answer| matches!(answer, Inserted::Created { .. }));
-    ensure!(stored, "a job was not stored: is the store empty?");
+    ensure!(stored, "a job was not stored: check that the store is empty");
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Tests of the other notifications, and of notifiers that fail.
 
-use super::support::{Mood, Person, Tested, builder, counts, kind, pass, store, submit, telling};
+use super::support::{
+    Mood, Person, Tested, builder, counts, failing, kind, pass, store, submit, telling,
+};
 use rewheel::{millis, seconds};
-use rewheel_core::Report;
+use rewheel_core::{Actor, Report};
 use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
-use rewheel_engine::{Engine, StartError};
+use rewheel_engine::{BreakerSettings, Engine, KindSettings, StartError};
 use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,6 +160,39 @@ async fn housekeeping_that_fails_is_told_once() -> Tested {
     is_broken.store(true, Ordering::SeqCst);
     pass(60).await;
     assert_eq!(person.of(Event::EngineError).len(), 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_says_why_a_kind_is_unparked() -> Tested {
+    for (is_removed, why) in [(false, "a probe succeeded"), (true, "its breaker was removed")] {
+        let (store, person) = (store(), Person::new(Mood::Takes));
+        let is_down = Arc::new(AtomicBool::new(true));
+        let down = Arc::clone(&is_down);
+        let breaker = Some(BreakerSettings { window: 5, ..BreakerSettings::default() });
+        let settings = KindSettings { attempts_max: 100, breaker, ..KindSettings::default() };
+        let engine = Engine::builder(Arc::new(store))
+            .kind("work", settings.clone())
+            .raw_handler("work", move |_| {
+                let is_down = down.load(Ordering::SeqCst);
+                async move { if is_down { failing("down") } else { Report::Done } }
+            })
+            .notifier("person", Route::default(), person.clone())
+            .start()
+            .await?;
+        submit(&engine, 20).await;
+        pass(10).await;
+        assert_eq!(person.of(Event::KindParked).len(), 1);
+        if is_removed {
+            let without = KindSettings { breaker: None, ..settings };
+            engine.put_kind(&kind("work"), &without, &Actor::new("test")).await?;
+        } else {
+            is_down.store(false, Ordering::SeqCst);
+        }
+        pass(60).await;
+        let told = person.of(Event::KindUnparked);
+        assert!(told.len() == 1 && told[0].text.contains(why), "{told:?}");
+    }
     Ok(())
 }
 

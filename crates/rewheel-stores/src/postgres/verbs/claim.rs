@@ -201,7 +201,7 @@ impl<'a> Wish<'a> {
     /// Returns the visit that a lane belongs to.
     fn nth(&self, lane: i32) -> Result<usize, VerbError> {
         let nth = self.lanes.iter().position(|visited| *visited == lane);
-        nth.ok_or_else(|| unreadable("a lane that was not asked for"))
+        nth.ok_or_else(|| unreadable("a lane that was not requested"))
     }
 
     /// Returns whether every kind gave at least one job: then none of them is parked.

@@ -72,7 +72,9 @@ impl PostgresStore {
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
         let bytes: usize = insert.jobs.iter().filter(fits).map(|job| job.payload.len()).sum();
         if bytes > BATCH_BYTES_MAX {
-            let why = format!("{bytes} bytes of payloads are too many for one batch");
+            let why = format!(
+                "{bytes} bytes of payloads are too many for one batch: submit fewer jobs at a time"
+            );
             return Err(StoreError::Rejected(why.into()));
         }
         let named: Vec<Lane> = lanes(insert.jobs);
@@ -148,7 +150,9 @@ impl Numbered {
 
 /// The error when the cached lanes were out of date twice.
 pub(in super::super) fn lanes_changed() -> StoreError {
-    StoreError::Unavailable("kinds or lanes changed while jobs of them were stored".into())
+    StoreError::Unavailable(
+        "kinds or lanes changed while their jobs were being stored: repeat the request".into(),
+    )
 }
 
 /// The lanes of a batch, each once.
@@ -369,7 +373,7 @@ impl<'a> Insertion<'a> {
         twins.retain(|_, first| !lost.contains(first));
         self.answer_known(session, &keyed, answers).await?;
         if keyed.iter().any(|(place, ..)| answers[*place].is_none()) {
-            let why = "a key was released at the same moment";
+            let why = "a key was released at the same time: repeat the request";
             return Err(StoreError::Unavailable(why.into()).into());
         }
         Ok(twins)
@@ -476,6 +480,8 @@ fn finish(answers: Vec<Option<Inserted>>) -> Vec<Inserted> {
 }
 
 fn lost_job(job: JobId) -> VerbError {
-    let what = format!("a key names job {job}, which does not exist: run `rewheel doctor`");
+    let what = format!(
+        "an idempotency key refers to job {job}, which does not exist: run `rewheel doctor`"
+    );
     VerbError::Said(broken(what, None))
 }

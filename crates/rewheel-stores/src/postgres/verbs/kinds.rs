@@ -204,7 +204,7 @@ pub(in super::super) async fn kinds_since(
     since: u64,
 ) -> Result<KindsSince, VerbError> {
     let rows = session.query(&KINDS_SINCE, &[&count(since)]).await?;
-    let first = rows.first().ok_or_else(|| unreadable("the changes of kinds"))?;
+    let first = rows.first().ok_or_else(|| unreadable("the change counter of the kinds"))?;
     let (at, all) = (unsigned(first.try_get(0)?), first.try_get(1)?);
     if all {
         // Read after `at`: a change in between is read again next time.
@@ -241,7 +241,7 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, VerbError> {
         parked,
         generation: unsigned(row.try_get(at + 7)?),
         suspects: suspects::read(row.try_get(at + 8)?)
-            .ok_or_else(|| unreadable("who suspects a kind"))?,
+            .ok_or_else(|| unreadable("a holder that suspects a kind"))?,
         forced: row.try_get(at + 9)?,
         version: version(row.try_get(at + 10)?),
     })

@@ -66,12 +66,13 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
         add("indexes", message);
     }
     if row.try_get::<_, &str>(6)? != "on" {
-        add("autovacuum", "off: claims become slower and slower; turn it on".to_owned());
+        add("autovacuum", "off: claims become slower over time; turn it on".to_owned());
     }
     let gone: i64 = row.try_get(7)?;
     if gone > 0 {
-        let message =
-            format!("{gone} dead rows are not vacuumed: autovacuum is blocked or too slow");
+        let message = format!(
+            "{gone} dead rows are not vacuumed, so claims become slower: autovacuum is blocked or too slow; see pg_stat_activity for old transactions"
+        );
         add("dead_rows", message);
     }
     risks.extend(super::unreadable::unreadable(session).await?);

@@ -116,7 +116,7 @@ pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>,
             "held" => tallies.add(&name, Some((State::Leased, jobs)), None),
             "paused" => tallies.add(&name, Some((State::Paused, jobs)), None),
             "dead" => tallies.add(&name, Some((State::Dead, jobs)), None),
-            _ => return Err(unreadable("a shelf")),
+            _ => return Err(unreadable("a table number")),
         }
     }
     // The first job of a shelf may be a leased one.

@@ -43,7 +43,7 @@ impl Unreadable {
         let reasons: Vec<&str> = self.0.iter().map(|(_, reason)| reason.as_str()).collect();
         session.execute(&SET_ASIDE, &[&session.offset(), &jobs, &reasons]).await?;
         for (job, reason) in &self.0 {
-            tracing::error!(%job, reason, "job paused: its row is unreadable");
+            tracing::error!(%job, reason, "job paused: its row is unreadable; run `rewheel doctor`");
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl PostgresStore {
             session.end(done).await
         };
         if let Err(error) = set_aside.await {
-            tracing::error!(%error, "jobs with unreadable rows stay leased until they are overdue");
+            tracing::error!(%error, "failed to pause jobs with unreadable rows: retrying when they are overdue; run `rewheel doctor`");
         }
     }
 }
@@ -73,7 +73,10 @@ pub(super) fn readable<T>(read: Result<T, VerbError>) -> Result<Option<T>, VerbE
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
             let reason = trouble.of_row()?;
-            tracing::warn!(reason, "unreadable row skipped");
+            tracing::warn!(
+                reason,
+                "unreadable row skipped: the list is incomplete; run `rewheel doctor`"
+            );
             Ok(None)
         }
     }

@@ -252,7 +252,9 @@ fn find_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<Option<
 
 fn lost_job(job: JobId) -> VerbError {
     VerbError::Said(StoreError::Broken {
-        what: format!("a key names job {job}, which does not exist: run `rewheel doctor`"),
+        what: format!(
+            "an idempotency key refers to job {job}, which does not exist: run `rewheel doctor`"
+        ),
         source: None,
     })
 }

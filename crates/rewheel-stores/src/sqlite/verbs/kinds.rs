@@ -55,7 +55,7 @@ pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Ver
 fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, VerbError> {
     let number =
         tx.find(include_str!("../sql/next_kind_change.sql"), [deletes], |row| row.get(0))?;
-    number.ok_or_else(|| unreadable("the changes of kinds"))
+    number.ok_or_else(|| unreadable("the change counter of the kinds"))
 }
 
 pub(in super::super) fn kinds_since(
@@ -65,7 +65,7 @@ pub(in super::super) fn kinds_since(
     let found = tx.find(include_str!("../sql/kind_changes.sql"), [], |row| {
         Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))
     })?;
-    let (at, deleted) = found.ok_or_else(|| unreadable("the changes of kinds"))?;
+    let (at, deleted) = found.ok_or_else(|| unreadable("the change counter of the kinds"))?;
     if since == 0 || since > at || deleted > since {
         return Ok(KindsSince { at, all: true, kinds: kinds(tx)? });
     }
@@ -104,7 +104,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, VerbError> {
         paused: row.get(3)?,
         parked,
         suspects: suspects::read(&row.get::<_, String>(8)?)
-            .ok_or_else(|| unreadable("who suspects a kind"))?,
+            .ok_or_else(|| unreadable("a holder that suspects a kind"))?,
         forced: row.get(9)?,
         generation: unsigned(row.get(7)?),
         version: Version::new(unsigned(row.get(10)?)),

@@ -33,7 +33,7 @@ impl Unreadable {
             tx.execute(include_str!("../sql/set_aside.sql"), [id])?;
             let values = (id, tx.now.as_millis(), reason);
             tx.execute(include_str!("../sql/insert_unreadable.sql"), values)?;
-            tracing::error!(%job, reason, "job paused: its row is unreadable");
+            tracing::error!(%job, reason, "job paused: its row is unreadable; run `rewheel doctor`");
         }
         Ok(())
     }
@@ -45,7 +45,10 @@ pub(super) fn readable<T>(read: Result<T, VerbError>) -> Result<Option<T>, VerbE
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
             let reason = trouble.of_row()?;
-            tracing::warn!(reason, "unreadable row skipped");
+            tracing::warn!(
+                reason,
+                "unreadable row skipped: the list is incomplete; run `rewheel doctor`"
+            );
             Ok(None)
         }
     }

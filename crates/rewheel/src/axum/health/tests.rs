@@ -90,6 +90,6 @@ async fn silent_checks_are_cut_at_the_same_time() {
     assert_eq!(clock.elapsed(), seconds(5), "they do not wait for each other");
     let messages: Vec<&str> =
         report.components.iter().map(|(_, health)| health.message.as_str()).collect();
-    assert_eq!(messages, ["does not answer within 2s", "does not answer within 5s"]);
+    assert_eq!(messages, ["no response within 2s", "no response within 5s"]);
     assert!(!report.is_ready());
 }

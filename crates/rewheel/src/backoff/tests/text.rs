@@ -85,30 +85,30 @@ fn check_error(text: &str, expected: &str) {
 fn errors_name_the_problem() {
     check_error("", "it is empty");
     check_error("  ", "it is empty");
-    check_error("cubic 1s", "starts with `cubic`");
+    check_error("cubic 1s", "`cubic` is neither a backoff type");
     check_error("cubic 1s", "exponential, fibonacci");
     check_error("cubic 1s", "external_api");
     check_error("fixed", "fixed needs a duration");
-    check_error("fixed 100", "a number needs a unit");
-    check_error("fixed -1s", "every part is a whole number");
+    check_error("fixed 100", "a number has no valid unit");
+    check_error("fixed -1s", "use whole numbers with units");
     check_error("exponential 0s", "needs a first delay above zero");
     check_error("exponential 100ms x0.5", "`x0.5` is not a factor");
     check_error("exponential 100ms xNaN", "`xNaN` is not a factor");
-    check_error("linear 100ms x2", "only exponential and adaptive have a factor");
-    check_error("exponential 100ms step 1s", "`step` has no meaning here");
-    check_error("linear 100ms step 0s", "never grows");
+    check_error("linear 100ms x2", "only exponential and adaptive backoff have a factor");
+    check_error("exponential 100ms step 1s", "`step` is not an option of this backoff");
+    check_error("linear 100ms step 0s", "must be longer than 0s");
     check_error("adaptive 100ms stretch 10", "needs a factor such as x10");
     check_error("adaptive 100ms stretch x1001", "`x1001` is not a factor");
     check_error("exponential 100ms max", "max needs a duration");
-    check_error("exponential 10s max 1s", "max is below the first delay");
-    check_error("exponential 1s max 10s min 20s", "max is below min");
-    check_error("fixed 1s jitter", "jitter needs one of none, full, equal");
+    check_error("exponential 10s max 1s", "max is shorter than the first delay");
+    check_error("exponential 1s max 10s min 20s", "max is shorter than min");
+    check_error("fixed 1s jitter", "jitter needs a value: none, full, equal");
     check_error("fixed 1s jitter some", "`some` is not a jitter");
     check_error("fixed 1s jitter 101%", "`101%` is not a jitter");
     check_error("fixed 1s jitter NaN%", "`NaN%` is not a jitter");
-    check_error("decorrelated 1s jitter full", "random already");
-    check_error("fixed 1s please", "`please` has no meaning here");
-    check_error("external_api x3", "`x3` has no meaning here");
+    check_error("decorrelated 1s jitter full", "already random");
+    check_error("fixed 1s please", "`please` is not an option of this backoff");
+    check_error("external_api x3", "`x3` is not an option of this backoff");
 }
 
 fn payday(attempt: u32) -> Duration {
@@ -130,7 +130,7 @@ fn a_registry_reads_custom_backoffs_with_options_of_their_own() {
     assert_eq!([1, 3, 9].map(|attempt| read.delay(attempt, &random)), [2, 3, 5].map(seconds));
 
     let message = backoffs.parse("payday max 1s min 2s").unwrap_err().to_string();
-    assert!(message.contains("max is below min"), "{message}");
+    assert!(message.contains("max is shorter than min"), "{message}");
 }
 
 #[test]
@@ -165,6 +165,6 @@ fn a_custom_backoff_is_registered_under_the_name_it_is_printed_by() {
     let error = Backoffs::new().register("pay-day", payday).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a custom backoff is registered under its own name, `payday`, not `pay-day`"
+        "a custom backoff must be registered under its own name: use `payday`, not `pay-day`"
     );
 }

@@ -136,14 +136,14 @@ fn hooks_hear_of_retries_and_of_the_end() {
         heard(&pipeline, &clock, &[Err(Failure::Busy), Err(Failure::Gone)]),
         [
             "retry 1 in 1000: transient Busy",
-            "give up: gave up after 2 attempts in 1s: another attempt cannot help: Gone",
+            "give up: gave up after 2 attempts in 1s: the failure is not retryable: Gone",
         ],
     );
     let best = heard(&pipeline, &clock, &[Ok(0), Ok(0), Ok(0)]);
     assert_eq!(
         best[2..],
         [
-            "give up: gave up after 3 attempts in 2s: no attempts are left: the last result was not good enough"
+            "give up: gave up after 3 attempts in 2s: no attempts are left: the last result was classified as a failure"
         ],
     );
 }

@@ -206,16 +206,16 @@ one call becomes at most 5 calls";
 circuit breaker \"pages\": opens at 5 failures in a row, for 30s
 └─ retry: 3 attempts, fixed 1s jitter none
    └─ the call
-may take for ever: nothing ends it
+may take forever: no timeout ends it
 one call becomes at most 3 calls
 warning: circuit breaker outside of retry: it counts one failure for a whole series of attempts \
-and cannot stop the series; put it inside
+and cannot stop the series; move it inside the retry
 warning: fixed delay without jitter: clients that fail together retry together; add jitter
 warning: no timeout ends an attempt: a call that hangs never fails, so it is neither retried nor seen by a breaker; add attempt_timeout
-warning: no total limit: a call with its retries may take for ever; add timeout as the outermost step";
+warning: no total limit: a call with its retries may take forever; add timeout as the outermost step";
     let wrong = Pipeline::new().circuit_breaker(&breaker()).retry(Retry::fixed(seconds(1)));
     assert_eq!(wrong.explain().to_string(), report);
 
-    let report = "the call\nmay take for ever: nothing ends it\none call becomes at most 1 call";
+    let report = "the call\nmay take forever: no timeout ends it\none call becomes at most 1 call";
     assert_eq!(Pipeline::new().explain().to_string(), report);
 }

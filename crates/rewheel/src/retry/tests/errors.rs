@@ -23,17 +23,17 @@ fn prints_as_one_line() {
     check_line(&error(GiveUpReason::Stopped, 1, busy), "failed: busy");
     check_line(
         &error(GiveUpReason::Deadline, 2, None),
-        "gave up after 2 attempts in 1s234ms: no time is left",
+        "gave up after 2 attempts in 1s234ms: no time is left before the deadline",
     );
     check_line(
         &error(GiveUpReason::Stopped, 2, busy),
-        "gave up after 2 attempts in 1s234ms: another attempt cannot help: busy",
+        "gave up after 2 attempts in 1s234ms: the failure is not retryable: busy",
     );
     check_line(
         &error(GiveUpReason::CircuitOpen, 0, None),
         "not attempted: the circuit breaker is open",
     );
-    check_line(&error(GiveUpReason::Cancelled, 0, None), "not attempted: it was cancelled");
+    check_line(&error(GiveUpReason::Cancelled, 0, None), "not attempted: the call was cancelled");
 }
 
 #[test]

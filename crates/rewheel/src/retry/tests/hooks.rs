@@ -64,7 +64,7 @@ fn hooks_hear_of_retries_and_of_the_end() {
     assert_eq!(heard(policy, &[GONE]), ["give up: failed: gone"],);
     assert_eq!(
         heard(policy.deadline(millis(300)), &[BUSY]),
-        ["give up: gave up after 1 attempt in 0s: no time is left: busy"],
+        ["give up: gave up after 1 attempt in 0s: no time is left before the deadline: busy"],
     );
 }
 

@@ -71,14 +71,14 @@ fn check_error(text: &str, expected: &str) {
 #[test]
 fn errors_name_the_problem() {
     check_error("", "it is empty");
-    check_error("3 attempts", "it has no backoff");
-    check_error("0 attempts, fixed 1s", "use a number above 0");
-    check_error("many attempts, fixed 1s", "`many` attempts");
+    check_error("3 attempts", "the backoff is missing");
+    check_error("0 attempts, fixed 1s", "use 1 or more");
+    check_error("many attempts, fixed 1s", "`many` is not a number of attempts");
     check_error("fixed 1s, deadline", "deadline: ");
-    check_error("fixed 1s, deadline 0s", "of zero");
-    check_error("fixed 1s, attempt_timeout 0s", "of zero");
+    check_error("fixed 1s, deadline 0s", "must be longer than 0s");
+    check_error("fixed 1s, attempt_timeout 0s", "must be longer than 0s");
     check_error("fixed 1s, retry_after_max soon", "retry_after_max: `soon`");
-    check_error("fixed 1s, nested twice", "retry or once");
+    check_error("fixed 1s, nested twice", "`retry` or `once`");
     check_error("external-api", "external_api");
 }
 
