@@ -209,7 +209,7 @@ fn rules_for_failures_are_read() {
     let actions: Vec<String> = routes.rules().iter().map(|rule| rule.action.to_string()).collect();
     assert_eq!(actions, ["snooze 5m", "retry x4"]);
     assert_eq!(routes.rules()[1].sticky, Sticky::No);
-    let env = [("REWHEEL__KINDS__MAIL__ROUTES", r#"[{ then = "dead" }]"#)];
+    let env = [("REWHEEL__KINDS__MAIL__FAILURE_RULES", r#"[{ then = "dead" }]"#)];
     let config = load("", &env).unwrap();
     assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].failure_rules.rules().len(), 1);
 }
@@ -263,11 +263,11 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
         check(&second(rule), &[], &format!("{place}{why}"));
     }
     check("[kinds.a]\nroutes = 5", &[], "rewheel.toml:2: kinds.a.routes: invalid type");
-    let env = [("REWHEEL__KINDS__A__ROUTES", r#"[{ then = "no" }]"#)];
+    let env = [("REWHEEL__KINDS__A__FAILURE_RULES", r#"[{ then = "no" }]"#)];
     check(
         "",
         &env,
-        "REWHEEL__KINDS__A__ROUTES: kinds.a.failure_rules: rule 1: then: `no` is not one of",
+        "REWHEEL__KINDS__A__FAILURE_RULES: kinds.a.failure_rules: rule 1: then: `no` is not one of",
     );
 }
 
