@@ -226,7 +226,8 @@ impl Parking {
             (KindChange::Unpark { .. }, None) => {
                 tracing::info!(kind = %kind.name, "kind unparked");
                 let at = self.shared.node_time();
-                self.shared.notify(|| Notice::kind_unparked(&kind.name, at, "a probe succeeded"));
+                self.shared
+                    .notify(|| Notice::kind_unparked(&kind.name, at, "a probe attempt succeeded"));
             }
             _ => {}
         }

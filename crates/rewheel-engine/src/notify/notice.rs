@@ -81,7 +81,7 @@ impl Notice {
 
     /// Creates a notice that a kind was unparked.
     pub fn kind_unparked(kind: &KindName, at: Timestamp, why: &str) -> Notice {
-        let text = format!("kind {kind} is claimed again: {why}");
+        let text = format!("kind {kind} is no longer parked, its jobs run again: {why}");
         Notice { kind: Some(kind.clone()), ..Notice::new(Event::KindUnparked, at, text) }
     }
 
