@@ -64,7 +64,9 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
-            return Err(wrong("every part is a whole number followed by a unit"));
+            return Err(wrong(
+                "each part must be a whole number followed by a unit, such as 1h30m or 250ms",
+            ));
         }
         let (number, tail) = rest.split_at(digits);
         let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();

@@ -64,7 +64,7 @@ fn every_section_is_read() {
 
 #[test]
 fn the_environment_overrules_the_file() {
-    let text = "[engine]\nplaces = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
+    let text = "[engine]\nconcurrency = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
     let env = [
         ("REWHEEL__ENGINE__CONCURRENCY", "7"),
         ("REWHEEL__ENGINE__LEASE_TTL", "2s"),
@@ -103,13 +103,17 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: engine.lease_ttl: `2` is not a duration",
     );
-    check("[engine]\n\nplaces = 0", &[], "rewheel.toml:3: engine.concurrency: must be 1 or more");
+    check(
+        "[engine]\n\nconcurrency = 0",
+        &[],
+        "rewheel.toml:3: engine.concurrency: must be 1 or more",
+    );
     check("[engine]\nkeys = \"1h\"", &[], "rewheel.toml:2: engine.keys: unknown key");
     check("[retention]\nkeys = \"40000d\"", &[], "rewheel.toml:2: retention.keys: must be 36500d");
     check(
         "[server]\nlisten = \"here\"",
         &[],
-        "rewheel.toml:2: server.listen: `here` is not an address",
+        "rewheel.toml:2: server.listen: `here` is not an IP address",
     );
     let limit = |text: &str, why: &str| {
         let text = format!("[server]\n[server.limits]\n{text}");
@@ -121,7 +125,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
     limit("write_timeout = 3", "write_timeout: invalid type");
     for bytes in ["5000000", "100663295"] {
-        let why = "bodies_bytes_max: must be at least 3 times server.body_bytes_max";
+        let why = "bodies_bytes_max: must be at least 3 times as large as server.body_bytes_max";
         limit(&format!("bodies_bytes_max = {bytes}"), why);
     }
     let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
@@ -134,7 +138,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
     check("[server", &[], "rewheel.toml:1");
-    check("[engine]\nplaces = 1\nplaces = 2", &[], "rewheel.toml:3");
+    check("[engine]\nconcurrency = 1\nconcurrency = 2", &[], "rewheel.toml:3");
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
     check(
         "\n[kinds.Charge]",
         &[],
-        "rewheel.toml:2: kinds.Charge: `Charge` is not a valid kind name: it must",
+        "rewheel.toml:2: kinds.Charge: `Charge` is not a valid kind name: a kind name must",
     );
     let ratio = "[kinds.a]\nretry_budget = { ratio = 3 }";
     check(ratio, &[], "rewheel.toml:2: kinds.a.retry_budget.ratio: must be 0 to 1");
@@ -177,7 +181,7 @@ fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
     check(
         &named,
         &[(variable, secret)],
-        "rewheel.toml:2: server.admin_token_file: must not be set together",
+        "rewheel.toml:2: server.admin_token_file: cannot be combined",
     );
     std::fs::write(&path, "hunter2").unwrap();
     for (text, env) in [
@@ -262,7 +266,11 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
     ] {
         check(&second(rule), &[], &format!("{place}{why}"));
     }
-    check("[kinds.a]\nroutes = 5", &[], "rewheel.toml:2: kinds.a.routes: invalid type");
+    check(
+        "[kinds.a]\nfailure_rules = 5",
+        &[],
+        "rewheel.toml:2: kinds.a.failure_rules: invalid type",
+    );
     let env = [("REWHEEL__KINDS__A__FAILURE_RULES", r#"[{ then = "no" }]"#)];
     check(
         "",

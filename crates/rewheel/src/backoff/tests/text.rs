@@ -90,7 +90,7 @@ fn errors_name_the_problem() {
     check_error("cubic 1s", "external_api");
     check_error("fixed", "fixed needs a duration");
     check_error("fixed 100", "a number needs a unit");
-    check_error("fixed -1s", "every part is a whole number");
+    check_error("fixed -1s", "each part must be a whole number");
     check_error("exponential 0s", "needs a first delay above zero");
     check_error("exponential 100ms x0.5", "`x0.5` is not a factor");
     check_error("exponential 100ms xNaN", "`xNaN` is not a factor");
