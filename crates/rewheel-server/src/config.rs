@@ -230,17 +230,7 @@ impl Config {
             Some(error) => setting(error, "retention", &wrong),
             None => setting(&error, "engine", &wrong),
         })?;
-        if let Some(most) = sections.store.pool_max {
-            if !sections.store.is_server() {
-                return Err(wrong(
-                    "store.pool_max",
-                    "applies only to database servers, not to SQLite or memory: remove this setting",
-                ));
-            }
-            if !(2..=1_000).contains(&most) {
-                return Err(wrong("store.pool_max", "must be 2 to 1000"));
-            }
-        }
+        check_pool(&sections.store).map_err(|why| wrong("store.pool_max", why))?;
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
@@ -288,6 +278,17 @@ impl Config {
             notify,
             telemetry: sections.telemetry,
         })
+    }
+}
+
+/// Checks the size of the connection pool.
+fn check_pool(store: &StoreSettings) -> Result<(), &'static str> {
+    match store.pool_max {
+        Some(_) if !store.is_server() => {
+            Err("applies only to database servers, not to SQLite or memory: remove this setting")
+        }
+        Some(most) if !(2..=1_000).contains(&most) => Err("must be 2 to 1000"),
+        Some(_) | None => Ok(()),
     }
 }
 
