@@ -214,7 +214,9 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, CliError> {
         std::fs::read(path).map_err(|error| wrong(format!("failed to read the file: {error}")))?;
     let found = Certificate::from_pem_bundle(&text).map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() {
-        return Err(wrong("contains no certificate: PEM begins with BEGIN CERTIFICATE".to_owned()));
+        return Err(wrong(
+            "contains no certificate: it must have a line BEGIN CERTIFICATE".to_owned(),
+        ));
     }
     Ok(found)
 }

@@ -148,8 +148,8 @@ mod tests {
         let timed = "waits until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s";
         check("scheduled", json!({}), timed);
         let submitted =
-            json!({"due": CREATED, "due_because": {"text": "submitted to run at once"}});
-        check("scheduled", submitted, "waits for a slot: submitted to run at once");
+            json!({"due": CREATED, "due_because": {"text": "submitted to run immediately"}});
+        check("scheduled", submitted, "waits for a slot: submitted to run immediately");
         check(
             "leased",
             json!({"holder": "h"}),
@@ -225,8 +225,8 @@ mod tests {
             sentence.strip_prefix("waits: ").unwrap().strip_suffix(&because).unwrap().to_owned()
         };
         let paused =
-            json!({"reason": "paused", "until": null, "text": "an operator paused its kind"});
-        assert_eq!(says(paused), "an operator paused its kind");
+            json!({"reason": "paused", "until": null, "text": "an operator paused the kind"});
+        assert_eq!(says(paused), "an operator paused the kind");
         let rate = json!({"reason": "rate_limit", "until": LATER, "text": "the rate is used up"});
         assert_eq!(says(rate), format!("the rate is used up, until {LATER}"));
         let parked = json!({"reason": "parked", "until": null, "text": "its kind is parked"});

@@ -154,13 +154,13 @@ async fn mend(shell: &Shell, mended: &AtomicUsize) {
     let incidents: Value = serde_json::from_str(&shell.done(&["incidents", "--json"])).unwrap();
     let incident = incidents["items"][0]["id"].as_str().unwrap();
     let (code, _, err) = shell.run(&["incidents", "hold", incident]);
-    assert!(code == 5 && err.contains("has no jobs for"), "{err}");
+    assert!(code == 5 && err.contains("has no jobs to"), "{err}");
 
     let edited =
         shell.done(&["jobs", "edit", &id, "--payload", r#"{"order":19}"#, "--priority", "9"]);
     assert_eq!(edited, format!("{id} dead"));
     let (code, _, err) = shell.run(&["jobs", "edit", &id, "--priority", "1", "--if-version", "1"]);
-    assert!(code == 6 && err.contains("it is now at version 3"), "{err}");
+    assert!(code == 6 && err.contains("its version is now 3"), "{err}");
     let out = shell.done(&["incidents", "redrive", incident, "--dry-run"]);
     assert!(out.starts_with("1 jobs would be changed"), "{out}");
     mended.store(1, Ordering::SeqCst);

@@ -95,8 +95,8 @@ impl Engine {
         let kind = self.shared().kind(&job.lane.kind);
         let Some(kind) = kind.filter(|kind| kind.runner.is_some() || kind.is_for_workers()) else {
             let text = match seen.has_others {
-                true => "this node does not run its kind; another node may",
-                false => "no node runs its kind",
+                true => "this node cannot run jobs of this kind; another node may run the job",
+                false => "no node can run jobs of this kind",
             };
             return Some(held(HeldReason::NoRunner, None, text));
         };
@@ -106,11 +106,11 @@ impl Engine {
         }
         if job.due > seen.now {
             let is_put_off = job.because == DueReason::RetryBudget;
-            let text = "the retry budget of its kind is used up";
+            let text = "the retry budget of the kind is used up";
             return is_put_off.then(|| held(HeldReason::Budget, Some(job.due), text));
         }
         if kind.is_for_workers() && !seen.has_workers {
-            return Some(held(HeldReason::NoRunner, None, "no worker for its kind is connected"));
+            return Some(held(HeldReason::NoRunner, None, "no worker for this kind is connected"));
         }
         self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
     }
@@ -127,13 +127,14 @@ impl Engine {
                 let because =
                     if is_tenant { HeldReason::TenantLimit } else { HeldReason::Concurrency };
                 let most = limit.concurrency_max.unwrap_or_default();
-                let text = format!("its {whose} is at its fleet limit of {most} running jobs");
+                let text =
+                    format!("the {whose} is at its limit of {most} running jobs in all nodes");
                 HeldJob { because, until: None, text }
             }
             LimitWait::Rate(wait) => {
                 let because =
                     if is_tenant { HeldReason::TenantLimit } else { HeldReason::RateLimit };
-                let text = format!("the fleet-wide rate limit of its {whose} is reached");
+                let text = format!("the {whose} is at its rate limit for all nodes");
                 HeldJob { because, until: Some(seen.now.plus(*wait)), text }
             }
         })
@@ -157,16 +158,16 @@ impl Engine {
         // The store counts whole milliseconds.
         let until = left.map(|left| now.plus(left.max(Duration::from_millis(1))));
         let text = match found.because {
-            HeldReason::RateLimit => "the rate limit of its kind is reached",
+            HeldReason::RateLimit => "the kind is at its rate limit",
             HeldReason::Parked => {
-                "too many attempts of its kind failed on this node: the node tries again soon"
+                "too many attempts of this kind failed on this node; the node tries again soon"
             }
-            HeldReason::Paused => "an operator paused its kind",
-            HeldReason::TenantLimit => "a limit of its tenant is reached",
-            HeldReason::Concurrency => "all slots are in use",
-            HeldReason::Budget => "the retry budget of its kind is used up",
+            HeldReason::Paused => "an operator paused the kind",
+            HeldReason::TenantLimit => "a limit of the tenant is reached",
+            HeldReason::Concurrency => "all slots for running jobs are in use",
+            HeldReason::Budget => "the retry budget of the kind is used up",
             HeldReason::Hold => "an operator or a rule paused the job",
-            HeldReason::NoRunner => "no node runs its kind",
+            HeldReason::NoRunner => "no node can run jobs of this kind",
         };
         Some(held(found.because, until, text))
     }
@@ -175,12 +176,12 @@ impl Engine {
 /// Returns a reason that applies to every job of a kind, due or not.
 fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
     if kind.is_paused() {
-        return Some(held(HeldReason::Paused, None, "an operator paused its kind"));
+        return Some(held(HeldReason::Paused, None, "an operator paused the kind"));
     }
     let parked = kind.parked.as_ref()?;
     let text = match kind.forced {
-        true => format!("an operator parked its kind: {}", parked.reason),
-        false => format!("its kind is parked until a probe succeeds: {}", parked.reason),
+        true => format!("an operator parked the kind: {}", parked.reason),
+        false => format!("the kind is parked until a probe attempt succeeds: {}", parked.reason),
     };
     Some(HeldJob { because: HeldReason::Parked, until: None, text })
 }

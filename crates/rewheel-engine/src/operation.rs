@@ -296,10 +296,16 @@ impl Bulk {
             );
         }
         if verb != BulkVerb::Redrive && !self.canary.is_empty() {
-            return wrong("canary", format!("is for redrive only, not for {verb}"));
+            return wrong(
+                "canary",
+                format!("applies only to redrive: remove it from this {verb} request"),
+            );
         }
         if verb != BulkVerb::Redrive && self.deadline.is_some() {
-            return wrong("deadline", format!("is for redrive only, not for {verb}"));
+            return wrong(
+                "deadline",
+                format!("applies only to redrive: remove it from this {verb} request"),
+            );
         }
         if self.canary.len() > STEPS_MAX {
             return wrong("canary", format!("must have {STEPS_MAX} steps or fewer"));

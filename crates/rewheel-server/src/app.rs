@@ -101,7 +101,7 @@ impl App {
     pub(crate) fn engine(&self) -> Result<&Engine, Problem> {
         self.engine.get().ok_or_else(|| {
             Problem::new(Code::StoreUnavailable, "the server is starting")
-                .hint("wait until /readyz answers 200")
+                .hint("wait until GET /readyz returns 200, then send the request again")
         })
     }
 
@@ -109,7 +109,7 @@ impl App {
     pub(crate) fn engine_for_work(&self) -> Result<&Engine, Problem> {
         if *self.is_stopping.borrow() {
             return Err(Problem::new(Code::ShuttingDown, "the server is shutting down").hint(
-                "nothing was written; send the request again in a moment, or to another server",
+                "nothing was stored; send the request again in a moment, or to another server",
             ));
         }
         self.engine()

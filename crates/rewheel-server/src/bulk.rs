@@ -34,7 +34,10 @@ pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
     };
     let all = fields.flag("all").unwrap_or(false);
     if all && selection.narrows(verb) {
-        fields.wrong("all", "must not be combined with filter conditions: remove one of them");
+        fields.wrong(
+            "all",
+            "cannot be combined with filter conditions: remove `all`, or remove the conditions",
+        );
     }
     finish(verb, selection, all, fields)
 }

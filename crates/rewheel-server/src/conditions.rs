@@ -49,7 +49,7 @@ pub(crate) trait Conditions {
 /// Rejects an empty text: every text contains it.
 pub(crate) fn word(text: &str) -> Result<String, &'static str> {
     if text.is_empty() {
-        Err("must not be empty; leave it out instead")
+        Err("must not be empty: add a value, or leave out this condition")
     } else {
         Ok(text.to_owned())
     }

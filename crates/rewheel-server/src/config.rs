@@ -216,7 +216,7 @@ impl Config {
         // Check the file alone first: its errors have a line, errors of the merged config have none.
         let alone: Sections = file.sections()?;
         if alone.server.admin_token.is_some() {
-            let why = "must not be in the config file: set REWHEEL__SERVER__ADMIN_TOKEN, or name a file in server.admin_token_file";
+            let why = "must not be in the config file: set the environment variable REWHEEL__SERVER__ADMIN_TOKEN, or set server.admin_token_file to a file with the token";
             return Err(file.error("server.admin_token").because(why));
         }
         let mut sections = if env.is_empty() { alone } else { env.over(file)? };
@@ -230,14 +230,7 @@ impl Config {
             Some(error) => setting(error, "retention", &wrong),
             None => setting(&error, "engine", &wrong),
         })?;
-        if let Some(most) = sections.store.pool_max {
-            if !sections.store.is_server() {
-                return Err(wrong("store.pool_max", "applies only to database servers: remove it"));
-            }
-            if !(2..=1_000).contains(&most) {
-                return Err(wrong("store.pool_max", "must be 2 to 1000"));
-            }
-        }
+        check_pool(&sections.store).map_err(|why| wrong("store.pool_max", why))?;
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
@@ -245,7 +238,7 @@ impl Config {
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         let body_max = sections.server.body_bytes_max.max(engine.payload_bytes_max);
         if sections.server.limits.bodies_bytes_max / 3 < body_max {
-            let why = "must be at least 3 times server.body_bytes_max and engine.payload_bytes_max: each body counts twice, and a part is reserved for small bodies";
+            let why = "must be at least 3 times as large as server.body_bytes_max and engine.payload_bytes_max: raise it, or lower those settings";
             return Err(wrong("server.limits.bodies_bytes_max", why));
         }
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
@@ -259,7 +252,7 @@ impl Config {
         for (name, settings) in sections.kinds {
             let key = format!("kinds.{name}");
             let kind = KindName::parse(&name).map_err(|error| {
-                wrong(&key, &format!("`{name}` is not a valid kind name: it {error}"))
+                wrong(&key, &format!("`{name}` is not a valid kind name: a kind name {error}"))
             })?;
             settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
             if let Some(error) = runners::check(&settings) {
@@ -271,7 +264,9 @@ impl Config {
         let tenants = sections.tenants;
         for (name, settings) in &tenants {
             let key = format!("tenants.{name}");
-            Tenant::parse(name).map_err(|error| wrong(&key, &format!("a tenant {error}")))?;
+            Tenant::parse(name).map_err(|error| {
+                wrong(&key, &format!("`{name}` is not a valid tenant: a tenant {error}"))
+            })?;
             settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
         }
         Ok(Config {
@@ -286,6 +281,17 @@ impl Config {
     }
 }
 
+/// Checks the size of the connection pool.
+fn check_pool(store: &StoreSettings) -> Result<(), &'static str> {
+    match store.pool_max {
+        Some(_) if !store.is_server() => {
+            Err("applies only to database servers, not to SQLite or memory: remove this setting")
+        }
+        Some(most) if !(2..=1_000).contains(&most) => Err("must be 2 to 1000"),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Parses an address to listen on.
 ///
 /// # Errors
@@ -296,7 +302,9 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     };
-    plain.parse().map_err(|_| format!("`{text}` is not an address such as 127.0.0.1:7420"))
+    plain
+        .parse()
+        .map_err(|_| format!("`{text}` is not an IP address with a port, such as 127.0.0.1:7420"))
 }
 
 fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {

@@ -45,7 +45,7 @@ pub async fn start() -> io::Result<Demo> {
 /// The text printed at the start.
 impl fmt::Display for Demo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "demo: jobs go to a callee at {}", self.url)?;
+        write!(f, "demo: the jobs call a test server at {}", self.url)?;
         for kind in kinds::ALL {
             write!(f, "\n  {:<12}  {}", kind.name, kind.about)?;
         }

@@ -31,12 +31,12 @@ impl<'a> Fields<'a> {
         let mut fields = Fields { at: at.to_owned(), found: Vec::new(), errors: Vec::new() };
         for (name, value) in found.0 {
             if known.is_empty() {
-                fields.wrong(&name, "is unknown: this object has no fields");
+                fields.wrong(&name, "is unknown: this object must be empty");
             } else if !known.contains(&name.as_str()) {
-                let message = format!("is unknown: the fields are {}", known.join(", "));
+                let message = format!("is unknown: the known fields are {}", known.join(", "));
                 fields.wrong(&name, message);
             } else if fields.found.iter().any(|(seen, _)| *seen == name) {
-                fields.wrong(&name, "is given twice");
+                fields.wrong(&name, "occurs twice: remove one of the two");
             } else {
                 fields.found.push((name, value));
             }
@@ -169,7 +169,7 @@ impl Conditions for Fields<'_> {
         let found = self.texts(name, parse);
         // A program may produce an empty list by accident: it does not mean "everything".
         if has_list && found.is_empty() && !self.is_wrong(name) {
-            self.wrong(name, "must not be empty; leave it out instead");
+            self.wrong(name, "must not be an empty list: add a value, or leave out this condition");
         }
         found
     }
@@ -212,7 +212,10 @@ pub(crate) fn without_fractions(value: &mut serde_json::Value) {
 
 /// Returns the problem for invalid JSON.
 pub(crate) fn bad_json(error: &serde_json::Error, at: &str) -> Problem {
-    let problem = Problem::new(Code::BadJson, format!("the body is not valid: {error}"));
+    let problem = Problem::new(
+        Code::BadJson,
+        format!("the body is not valid JSON, or not the expected structure: {error}"),
+    );
     if at.is_empty() {
         return problem;
     }
@@ -344,7 +347,7 @@ mod tests {
         let errors = fields.into_errors();
         let named: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(named, ["/b", "/a"]);
-        assert_eq!(errors[0].message, "is unknown: the fields are a");
+        assert_eq!(errors[0].message, "is unknown: the known fields are a");
     }
 
     #[test]

@@ -124,7 +124,9 @@ pub async fn try_out(config: &NotifyConfig) -> Result<Vec<RouteTest>, RouteError
         let error = match sent {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some(format!("no answer within {}", rewheel::duration::text(config.timeout))),
+            Err(_) => {
+                Some(format!("no response within {}", rewheel::duration::text(config.timeout)))
+            }
         };
         tried.push(RouteTest { name: built.name, to: built.to, error, took });
     }

@@ -35,8 +35,8 @@ pub fn document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Rewheel",
-            "summary": "A durable retry engine for every language.",
-            "description": "Times are RFC 3339 in UTC. Durations are integers with units (`1h30m`, `250ms`). A request with an unknown field is rejected, and the error names the field; responses may get new fields in later releases. Every error is a problem document (RFC 9457): decide by its `code`. 429 and 503 carry Retry-After.",
+            "summary": "A durable retry engine with a REST API for any language.",
+            "description": "Times in responses are RFC 3339 in UTC. Durations are integers with units (`1h30m`, `250ms`). The server rejects requests with unknown fields, and the error names the field. Later releases may add fields to responses. Every error is a problem document (RFC 9457): programs should decide by its `code`. Responses with status 429 or 503 have a Retry-After header.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
@@ -49,7 +49,7 @@ pub fn document() -> Value {
             "securitySchemes": {
                 "bearer": {
                     "type": "http", "scheme": "bearer",
-                    "description": "A token such as `rw_…`.",
+                    "description": "An access token, which begins with `rw_`. Create one with `rewheel token create`.",
                 },
             },
             "schemas": schemas::all(),

@@ -21,7 +21,7 @@ pub(crate) fn check(json: &str) -> Result<(), String> {
         if error.to_string().starts_with(TOO_DEEP) {
             return format!("must not nest arrays and objects deeper than {DEPTH_MAX} levels");
         }
-        format!("must be JSON that every parser can read: {error}")
+        format!("is not valid JSON: {error}")
     })
 }
 
@@ -172,7 +172,7 @@ mod tests {
             "[{\"a\":{\"$serde_json::private::RawValue\":\"1\"}}]",
         ] {
             let why = check(bad).unwrap_err();
-            assert!(why.starts_with("must be JSON that every parser can read"), "{bad}: {why}");
+            assert!(why.starts_with("is not valid JSON: "), "{bad}: {why}");
         }
         let deep = "must not nest arrays and objects deeper than 60 levels";
         for levels in [DEPTH_MAX + 1, 300, 100_000] {

@@ -196,7 +196,7 @@ impl Problem {
             detail = format!("{name} {}", first.message).trim_start().to_owned();
         }
         if errors.len() > 1 {
-            let _ = write!(detail, "; {} more fields are invalid", errors.len() - 1);
+            let _ = write!(detail, "; {} other fields are also invalid", errors.len() - 1);
         }
         errors.truncate(ERRORS_MAX);
         Problem { code, detail, errors, hint: None }
@@ -251,17 +251,25 @@ impl From<StoreError> for Problem {
             StoreError::Rejected(_) => Code::InvalidField,
         };
         let hint = match error {
-            StoreError::Unavailable(_) => "nothing was written; send the request again",
+            StoreError::Unavailable(_) => "nothing was stored; send the request again in a moment",
             StoreError::Ambiguous(_) => {
-                "the write may have happened; send the request again with the same key, it creates no second job"
+                "the change may have been stored; send the request again (a submit with the same key creates no second job)"
             }
             StoreError::Full(_) => {
-                "free disk space; the server then accepts jobs again without a restart"
+                "free space on the disk of the store; the server then accepts jobs again without a restart"
             }
-            StoreError::Rejected(_) => "the store cannot store this request; change it",
-            StoreError::HolderDead(_) => "the server is registering again; send the request again",
-            StoreError::Broken { .. } => "the store needs operator action; see the server log",
-            StoreError::Closed => "the store is closed because the server is stopping",
+            StoreError::Rejected(_) => {
+                "the store cannot store the data of this request; change the request as the detail says"
+            }
+            StoreError::HolderDead(_) => {
+                "the server is registering again with the store; send the request again in a moment"
+            }
+            StoreError::Broken { .. } => {
+                "the store needs operator action; the server log has the details"
+            }
+            StoreError::Closed => {
+                "the server is stopping; send the request again in a moment, or to another server"
+            }
         };
         Problem::new(code, error.with_causes()).hint(hint)
     }
@@ -276,13 +284,13 @@ mod tests {
     fn a_document_has_every_field_of_the_wire() {
         let problem = Problem::of_fields(
             Code::InvalidField,
-            vec![FieldError::new("/priority", "must be 0..9")],
+            vec![FieldError::new("/priority", "must be 0 to 9")],
         );
         let document = serde_json::to_value(problem.hint("9 runs first").document("r-1")).unwrap();
         let wanted = serde_json::json!({
             "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
-            "code": "invalid_field", "detail": "priority must be 0..9",
-            "errors": [{"field": "/priority", "message": "must be 0..9"}],
+            "code": "invalid_field", "detail": "priority must be 0 to 9",
+            "errors": [{"field": "/priority", "message": "must be 0 to 9"}],
             "hint": "9 runs first", "request_id": "r-1",
         });
         assert_eq!(document, wanted);
@@ -293,7 +301,7 @@ mod tests {
         let errors = (0..500).map(|n| FieldError::new(format!("/jobs/{n}"), "is bad")).collect();
         let problem = Problem::of_fields(Code::InvalidField, errors);
         assert_eq!(problem.errors.len(), ERRORS_MAX);
-        assert_eq!(problem.detail, "jobs/0 is bad; 499 more fields are invalid");
+        assert_eq!(problem.detail, "jobs/0 is bad; 499 other fields are also invalid");
     }
 
     #[track_caller]

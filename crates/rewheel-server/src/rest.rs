@@ -51,7 +51,7 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
 }
 
 async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(Code::NotFound, format!("no route for {}", uri.path()))
+    Problem::new(Code::NotFound, format!("the path {} does not exist", uri.path()))
 }
 
 /// One page of a list.

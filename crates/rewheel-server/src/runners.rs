@@ -17,13 +17,14 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
             let error = Callback::parse(callback).err()?;
             Some(FieldError::new(format!("/callback{}", error.pointer()), error.message()))
         }
-        (None, RunnerKind::Callback) => {
-            Some(FieldError::new("/callback", "is required: the runner `callback` needs a url"))
-        }
+        (None, RunnerKind::Callback) => Some(FieldError::new(
+            "/callback",
+            "is required for the runner `callback`: set callback.url",
+        )),
         (None, RunnerKind::Handler | RunnerKind::Worker) => None,
         (Some(_), RunnerKind::Worker) => Some(FieldError::new(
             "/callback",
-            "must not be set for the runner `worker`: workers fetch their jobs",
+            "does not apply to the runner `worker`: remove `callback`, or set the runner to `callback`",
         )),
     }
 }
@@ -46,7 +47,7 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
             let is_unlisted = |name: &&str| !listed.iter().any(|known| known == name);
             let name = names(text).into_iter().find(is_unlisted)?;
             let why = format!(
-                "must not use the variable `{name}`: add it to server.callback_env in the server's config, or define the kind there"
+                "uses the environment variable `{name}`, which is not in server.callback_env: add it there, or define the kind in the config file of the server"
             );
             Some(FieldError::new(at, why))
         }
@@ -91,7 +92,7 @@ pub(crate) fn source(
                 .map_err(|error| {
                     // The kind was written by another release, or needs a variable that only other nodes have: its jobs wait for a holder
                     // that can run it.
-                    tracing::warn!(%kind, %error, "this server cannot run the kind");
+                    tracing::warn!(%kind, %error, "this server cannot run jobs of the kind; they wait for another server");
                 })
                 .ok()
         }

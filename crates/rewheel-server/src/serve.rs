@@ -26,7 +26,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 pub enum ServeError {
     /// The server would be open to everyone.
     #[error(
-        "refusing to listen on {0}: there are no tokens, so anyone who reaches this address could control the server; create a token with `rewheel token create ops --role admin --store URL`, set REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
+        "cannot listen on {0} without tokens: anyone who reaches this address could control the server; create a token with `rewheel token create ops --role admin --store URL`, set REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
     )]
     BeyondLoopback(SocketAddr),
     /// The address is in use, or does not belong to this machine.
@@ -51,13 +51,15 @@ pub enum ServeError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The network failed.
-    #[error("serving failed")]
+    #[error("the server failed because of an I/O error")]
     Io(#[from] std::io::Error),
     /// The engine stopped by itself; its jobs were given back.
-    #[error("{0}; its jobs were given back. Restart the server and report this as a bug")]
+    #[error("{0}; other nodes can run its jobs; restart the server and report this as a bug")]
     Engine(EngineFailure),
     /// A second signal ended the shutdown early.
-    #[error("interrupted: running jobs will be retried")]
+    #[error(
+        "shutdown was interrupted by a second signal: the attempts that were running will run again"
+    )]
     Interrupted,
 }
 
@@ -173,7 +175,7 @@ impl Server {
         };
         quiet.cancel();
         if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
-            tracing::warn!("connections were still open at shutdown");
+            tracing::warn!("closed connections that were still open at shutdown");
         }
         telemetry::flush().await;
         if let Err(error) = engine.store().close().await {

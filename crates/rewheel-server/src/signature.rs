@@ -37,7 +37,7 @@ impl Secrets {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Secrets, SecretsError> {
         if texts.len() > SECRETS_MAX {
-            let why = format!("must be at most {SECRETS_MAX}");
+            let why = format!("must have {SECRETS_MAX} entries or fewer");
             return Err(SecretsError { index: None, why });
         }
         let parse = |(index, text): (usize, &String)| {
@@ -79,11 +79,14 @@ impl Secret {
                     Some((seed, [])) => Ed25519KeyPair::from_seed_unchecked(seed),
                     Some((seed, public)) => Ed25519KeyPair::from_seed_and_public_key(seed, public),
                     None => {
-                        return Err("is not an ed25519 key: it must have 32 or 64 bytes".to_owned());
+                        return Err(
+                            "is not an ed25519 key: the key must have 32 or 64 bytes".to_owned()
+                        );
                     }
                 };
-                let key = key
-                    .map_err(|_| "is not an ed25519 key: it must have 32 or 64 bytes".to_owned())?;
+                let key = key.map_err(|_| {
+                    "is not an ed25519 key: the key must have 32 or 64 bytes".to_owned()
+                })?;
                 Ok(Secret::Private(Arc::new(key)))
             }
             _ => Err(wrong()),
@@ -101,7 +104,7 @@ impl Secret {
 }
 
 fn wrong() -> String {
-    "must be `whsec_` or `whsk_` followed by base64 (Standard Webhooks)".to_owned()
+    "must be `whsec_` or `whsk_` followed by the key in base64 (Standard Webhooks)".to_owned()
 }
 
 /// Signs a text with a shared key.

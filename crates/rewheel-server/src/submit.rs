@@ -79,7 +79,7 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
     let backoff = fields.text("backoff", str::parse::<Backoff>);
     let payload = fields.take("payload").map(serde_json::value::RawValue::get);
     if payload.is_none() {
-        fields.wrong("payload", "is required: any JSON value");
+        fields.wrong("payload", "is required: set it to any JSON value");
     }
     let bytes = payload.map_or(0, str::len);
     let is_too_large = bytes > bytes_max;
@@ -120,7 +120,7 @@ pub fn check_ceilings(at: &str, job: &NewJob, kind: &KindSettings) -> Result<(),
 pub(crate) fn over_ceiling(at: &str, kind: &KindName, over: &OverCeiling) -> Problem {
     let error = FieldError::new(format!("{at}/{}", over.field), &over.why);
     Problem::of_fields(Code::InvalidField, vec![error])
-        .hint(format!("the limit is `{}` of kind `{kind}`", over.setting))
+        .hint(format!("use a lower value, or raise `{}` of kind `{kind}`", over.setting))
 }
 
 /// Returns the problem for a job that the store refused, at a location in the request.
@@ -131,18 +131,18 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
     match why {
         Refusal::UnknownKind => {
             let message = format!("`{}` does not exist", job.kind);
-            let hint = "define it under [kinds] in the config, with PUT /v1/kinds/{kind}, or with a handler";
+            let hint = "create the kind: in the config under [kinds], with PUT /v1/kinds/{kind}, or with a handler in Rust";
             blame(Code::UnknownKind, "kind", &message).hint(hint)
         }
         Refusal::KeyReused { job } => {
-            let message = format!("is used by job {job} with a different payload");
+            let message = format!("is already used by job {job}, which has a different payload");
             let hint = "a key identifies one job: use another key for a different payload";
             blame(Code::KeyReused, "key", &message).hint(hint)
         }
         Refusal::DeadlineTooEarly => {
             let message = "is in the past, or before the job is due";
             blame(Code::InvalidField, "deadline", &message)
-                .hint("times are compared with the store's clock")
+                .hint("use a later deadline; the server compares times with the clock of the store")
         }
         Refusal::TooLarge { bytes, bytes_max } => {
             let message = format!("has {bytes} bytes; the limit of the store is {bytes_max}");
@@ -150,13 +150,13 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
         }
         Refusal::AbovePayloadLimit { bytes, bytes_max } => {
             let message = format!("has {bytes} bytes; the limit is {bytes_max}");
-            blame(Code::TooLarge, "payload", &message).hint("the limit is engine.payload_bytes_max")
+            blame(Code::TooLarge, "payload", &message)
+                .hint("make the payload smaller, or raise engine.payload_bytes_max in the config")
         }
         Refusal::TenantFull { jobs_max } => {
             let tenant = job.tenant.as_ref().map_or("", Tenant::as_str);
             let message = format!("`{tenant}` is at its limit of {jobs_max} live jobs");
-            let hint =
-                "submit it again when some of them have ended, or raise jobs_max in [tenants]";
+            let hint = "submit the job again when some jobs of the tenant have ended, or raise jobs_max of the tenant in the config";
             blame(Code::Throttled, "tenant", &message).hint(hint)
         }
     }
@@ -168,7 +168,7 @@ fn due(fields: &mut Fields<'_>) -> Option<When> {
     let due = fields.text("due", rfc3339::parse);
     match (delay, due) {
         (Some(_), Some(_)) => {
-            fields.wrong("due", "cannot be combined with delay");
+            fields.wrong("due", "cannot be combined with `delay`: remove one of the two");
             None
         }
         (Some(delay), None) => Some(When::In(delay)),
@@ -203,7 +203,7 @@ fn priority(number: i64) -> Result<Priority, String> {
 
 fn at_least_one(number: i64) -> Result<u32, String> {
     let number = u32::try_from(number).ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("must be 1..{}", u32::MAX))
+    number.ok_or_else(|| format!("must be 1 to {}", u32::MAX))
 }
 
 #[cfg(test)]

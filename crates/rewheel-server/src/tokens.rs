@@ -77,24 +77,25 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let name = fields.text("name", TokenName::parse);
     if name.is_none() && !fields.is_wrong("name") {
-        fields.wrong("name", "is required: the audit log shows it");
+        fields.wrong("name", "is required: choose a name, which the audit log shows");
     }
     if name.as_ref().is_some_and(|name| name.as_str() == CONFIG_NAME) {
         fields.wrong(
             "name",
-            "must not be `config`: this name is reserved for the token in the server's config",
+            "must not be `config`: this name is reserved for the admin token in the config of the server",
         );
     }
     let roles: rewheel_core::TokenRoles =
         fields.texts("roles", str::parse::<TokenRole>).into_iter().collect();
     if roles.is_empty() && !fields.is_wrong("roles") {
-        fields.wrong("roles", "is required: a list of submit, read, work, operate, admin");
+        fields
+            .wrong("roles", "is required: list one or more of submit, read, work, operate, admin");
     }
     let tenant = fields.text("tenant", Tenant::parse);
     let for_all = |role: &TokenRole| matches!(role, TokenRole::Admin | TokenRole::Work);
     if let Some(role) = roles.iter().find(for_all).filter(|_| tenant.is_some()) {
         let why = format!(
-            "cannot be combined with the role `{role}`, which covers all tenants: remove one of them"
+            "cannot be combined with the role `{role}`, which applies to all tenants: remove `tenant` or the role"
         );
         fields.wrong("tenant", why);
     }
@@ -103,7 +104,7 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
         fields.text("expires_in", expires_in).map(When::In),
     );
     if at.is_some() && after.is_some() {
-        fields.wrong("expires_in", "cannot be combined with `expires`: remove one of them");
+        fields.wrong("expires_in", "cannot be combined with `expires`: remove one of the two");
     }
     let errors = fields.into_errors();
     let (Some(name), true) = (name, errors.is_empty()) else {
@@ -141,15 +142,14 @@ pub fn stored(put: TokenPut, name: &TokenName) -> Result<Token, Problem> {
     match put {
         TokenPut::Stored(token) => Ok(token),
         TokenPut::NameTaken => {
-            let why = format!("is already used by another token: `{name}`");
+            let why = format!("`{name}` is already used by another token");
             Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/name", why)])
-                .hint("revoke that one first, or choose another name"))
+                .hint("choose another name, or revoke the other token first"))
         }
         TokenPut::Full => {
-            let why =
-                format!("there are {} tokens, which is the limit of a store", Limits::TOKENS_MAX);
+            let why = format!("the store has {} tokens, which is its limit", Limits::TOKENS_MAX);
             Err(Problem::new(Code::TooLarge, why)
-                .hint("expired tokens are deleted after a while: use `expires_in`"))
+                .hint("create tokens with `expires_in`: the server deletes expired tokens after some time"))
         }
     }
 }

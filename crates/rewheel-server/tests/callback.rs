@@ -233,8 +233,10 @@ async fn a_redirect_is_not_followed() {
     let (verdict, failure) = failed(call_once(&callee.settings()).await);
     assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected));
     assert_eq!(failure.code(), Some("302"));
-    let told =
-        format!("302 Found: redirect to http://{}/there?*** not followed", elsewhere.address);
+    let told = format!(
+        "302 Found: the server does not follow the redirect to http://{}/there?***",
+        elsewhere.address
+    );
     assert!(failure.message().starts_with(&told), "{failure}");
     assert!(elsewhere.seen().is_empty());
 }
@@ -512,7 +514,7 @@ async fn an_address_that_is_not_allowed_is_not_reached() {
         assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected), "{failure}");
         let message = failure.message();
         assert!(
-            message.contains("are not allowed (loopback): add it to `callback.allow`"),
+            message.contains("are not allowed (loopback): add the address to `callback.allow`"),
             "{message}"
         );
         assert!(message.contains("127.0.0.1") || message.contains("::1"), "{message}");

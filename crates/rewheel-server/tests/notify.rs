@@ -169,7 +169,10 @@ async fn a_url_and_a_secret_may_come_from_the_environment() {
     assert!(receiver.seen()[0].body["sign"].is_string());
     assert!(!format!("{built:?}").contains("hunter2"));
     let error = build_with(&config, &|_| None).unwrap_err().to_string();
-    assert_eq!(error, "notify.route.0.url: environment variable `HOST` is not set");
+    assert_eq!(
+        error,
+        "notify.route.0.url: uses the environment variable `HOST`, which is not set: set it and restart the server"
+    );
 }
 
 #[tokio::test]

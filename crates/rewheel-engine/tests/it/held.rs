@@ -94,7 +94,7 @@ async fn the_slots_of_the_fleet_are_taken() -> Tested {
     let engine = engine(settings).await?;
     let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
     assert_eq!(held.because, HeldReason::Concurrency);
-    assert_eq!(held.text, "its kind is at its fleet limit of 1 running jobs");
+    assert_eq!(held.text, "the kind is at its limit of 1 running jobs in all nodes");
     Ok(())
 }
 
@@ -175,10 +175,13 @@ async fn another_node_may_run_its_kind() -> Tested {
     let alone = alone.start().await?;
     let job = alone.submit_raw("pay", Vec::new()).await?.id;
     let text = held(&alone, job).await?.map(|held| held.text);
-    assert_eq!(text.as_deref(), Some("no node runs its kind"));
+    assert_eq!(text.as_deref(), Some("no node can run jobs of this kind"));
     let other = Engine::builder(store).start().await?;
     let text = held(&alone, job).await?.map(|held| held.text);
-    assert_eq!(text.as_deref(), Some("this node does not run its kind; another node may"));
+    assert_eq!(
+        text.as_deref(),
+        Some("this node cannot run jobs of this kind; another node may run the job")
+    );
     drop(other);
     Ok(())
 }

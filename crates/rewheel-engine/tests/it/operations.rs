@@ -425,7 +425,10 @@ async fn what_makes_no_sense_is_refused() -> Tested {
             in_state(BulkVerb::Cancel, State::Succeeded),
             "state cannot be succeeded: cancel does not apply to such jobs",
         ),
-        (dead(BulkVerb::Pause).canary(vec![1]), "canary is for redrive only, not for pause"),
+        (
+            dead(BulkVerb::Pause).canary(vec![1]),
+            "canary applies only to redrive: remove it from this pause request",
+        ),
         (dead(BulkVerb::Redrive).canary(vec![1, 0]), "canary must have steps of 1 to 1000 jobs"),
         (dead(BulkVerb::Redrive).canary(vec![1; 11]), "canary must have 10 steps or fewer"),
     ] {

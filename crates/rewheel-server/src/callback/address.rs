@@ -65,13 +65,15 @@ impl Allow {
         let Some(what) = not_public(address) else { return Ok(()) };
         let refused = |hint| Err(RefusedAddress { address, what, hint });
         match &self.ceiling {
-            _ if !self.lists(address) => refused("add it to `callback.allow` if this is intended"),
+            _ if !self.lists(address) => {
+                refused("add the address to `callback.allow` if this is intended")
+            }
             Some(_) if is_reserved(address) => {
-                refused("only a kind in the server's config file may call it")
+                refused("only a kind in the config file of the server may call this address")
             }
-            Some(ceiling) if !ceiling.covers(address) => {
-                refused("it is not in server.callback_allow of the server's config")
-            }
+            Some(ceiling) if !ceiling.covers(address) => refused(
+                "the address is not in server.callback_allow of the server config; add it there if this is intended",
+            ),
             Some(_) | None => Ok(()),
         }
     }

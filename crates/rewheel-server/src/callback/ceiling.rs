@@ -43,14 +43,14 @@ impl Ceiling {
         let block = canonical(*network);
         if is_reserved(block.network()) && is_reserved(block.broadcast()) {
             return Err(format!(
-                "must not list {network}: only a kind in the server's config file may call link-local addresses and cloud metadata"
+                "must not list {network}: only a kind in the config file of the server may call link-local and cloud metadata addresses"
             ));
         }
         if self.0.iter().any(|limit| limit.contains(&block)) {
             return Ok(());
         }
         Err(format!(
-            "must not list {network}: it is not in server.callback_allow of the server's config; add it there, or define the kind there"
+            "must not list {network}, which is not in server.callback_allow: add the network there, or define the kind in the config file of the server"
         ))
     }
 
@@ -84,7 +84,7 @@ pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .ok()
         .or_else(alone)
-        .ok_or_else(|| format!("`{text}` is not a network such as 10.0.0.0/8, nor an address"))
+        .ok_or_else(|| format!("`{text}` is not a network such as 10.0.0.0/8 or an IP address"))
 }
 
 /// Converts a network of mapped addresses (`::ffff:10.0.0.0/104`) to IPv4.
@@ -210,7 +210,7 @@ mod tests {
             let address = bad.parse().unwrap();
             assert!(is_reserved(address) && !everything.covers(address), "{bad}");
             let why = everything.check(&address.into()).unwrap_err();
-            assert!(why.contains("only a kind in the server's config file"), "{bad}: {why}");
+            assert!(why.contains("only a kind in the config file of the server"), "{bad}: {why}");
         }
         for good in ["10.0.0.1", "127.0.0.1", "::1", "fd00::1", "64:ff9b::10.0.0.1", "2002:a00:1::"]
         {

@@ -77,7 +77,7 @@ impl Authority {
     pub(crate) fn parse(pem: &str) -> Result<Authority, String> {
         let authority = Authority(Arc::from(pem));
         if authority.roots()?.is_empty() {
-            let why = "contains no certificate: PEM begins with BEGIN CERTIFICATE";
+            let why = "contains no certificate: it must have a line BEGIN CERTIFICATE";
             return Err(why.to_owned());
         }
         Ok(authority)
@@ -156,7 +156,7 @@ fn trusting(authority: Option<&Authority>) -> Result<ClientConfig, rustls::Error
     builder()?.with_platform_verifier().map(|builder| builder.with_no_client_auth()).or_else(
         |error| {
             // A minimal container has no certificates. Plain HTTP needs none.
-            tracing::warn!(%error, "no system certificates found: https callbacks will fail");
+            tracing::warn!(%error, "no CA certificates found on this system: callbacks to https URLs will fail; install CA certificates or set callback.ca");
             only(RootCertStore::empty())
         },
     )

@@ -47,7 +47,11 @@ pub(super) fn request(
             .map_err(|refused| Failure::new(Category::Rejected, None, &refused.to_string()))?;
     }
     let uri = url.to_uri().map_err(|error| {
-        Failure::new(Category::Rejected, None, &format!("cannot call the url of this job: {error}"))
+        Failure::new(
+            Category::Rejected,
+            None,
+            &format!("the callback url of this job is not valid: {error}"),
+        )
     })?;
     let mut headers = callback.headers.clone();
     add_headers(&mut headers, job, now);

@@ -265,15 +265,21 @@ fn parse_headers(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<HeaderMap, CallbackError> {
     if headers.len() > HEADERS_MAX {
-        return Err(CallbackError::of("headers", format!("must be at most {HEADERS_MAX}")));
+        return Err(CallbackError::of(
+            "headers",
+            format!("must have {HEADERS_MAX} entries or fewer"),
+        ));
     }
     let mut parsed = HeaderMap::new();
     for (name, value) in headers {
         let wrong = |why: String| CallbackError::within("headers", name, why);
         let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| wrong("is not the name of a header".to_owned()))?;
+            .map_err(|_| wrong("is not a valid header name".to_owned()))?;
         if is_taken(&name) {
-            return Err(wrong("cannot be set: the server sets it on every callback".to_owned()));
+            return Err(wrong(
+                "cannot be set: the server sets this header on every callback; remove it"
+                    .to_owned(),
+            ));
         }
         if value == MASKED {
             return Err(wrong(
@@ -303,14 +309,17 @@ fn parse_success(statuses: &[String]) -> Result<StatusSet, CallbackError> {
         success = success.union(set);
     }
     if success.is_empty() {
-        return Err(CallbackError::of("success", "is empty: no response would count as success"));
+        return Err(CallbackError::of(
+            "success",
+            "must not be empty: list the status codes that count as success, such as 2xx",
+        ));
     }
     Ok(success)
 }
 
 fn parse_allow(networks: &[String]) -> Result<Allow, CallbackError> {
     if networks.len() > ALLOW_MAX {
-        return Err(CallbackError::of("allow", format!("must be at most {ALLOW_MAX}")));
+        return Err(CallbackError::of("allow", format!("must have {ALLOW_MAX} entries or fewer")));
     }
     let parse = |(index, text): (usize, &String)| {
         parse_network(text).map_err(|why| CallbackError::within("allow", index, why))

@@ -149,7 +149,7 @@ impl UrlTemplate {
             }
         })?;
         CalleeUrl::parse(&text, self.path)
-            .map_err(|why| NoUrl::Rejected(format!("the url of this job {why}")))
+            .map_err(|why| NoUrl::Rejected(format!("the callback url of this job {why}")))
     }
 
     /// Joins the parts: text and variables as they are, values of jobs percent-encoded.
@@ -214,8 +214,8 @@ fn parse_places(text: &str, parts: &mut Vec<Part>) -> Result<(), String> {
         if !before.is_empty() {
             parts.push(Part::Text(before.to_owned()));
         }
-        let inside = after.strip_prefix('{').ok_or("has a `}` without its `{`")?;
-        let (name, tail) = inside.split_once('}').ok_or("has a `{` without its `}`")?;
+        let inside = after.strip_prefix('{').ok_or("has a `}` without a matching `{`")?;
+        let (name, tail) = inside.split_once('}').ok_or("has a `{` without a matching `}`")?;
         parts.push(Part::Place(parse_place(name)?));
         rest = tail;
     }
@@ -236,7 +236,9 @@ fn parse_place(name: &str) -> Result<Place, String> {
                     |step: &str| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
                 Ok(Place::Payload(path.split('.').map(escape).collect()))
             }
-            _ => Err(format!("`{{{name}}}` is not {{id}}, {{kind}}, {{tenant}} or {{payload.…}}")),
+            _ => Err(format!(
+                "`{{{name}}}` is unknown: use {{id}}, {{kind}}, {{tenant}} or a payload field such as {{payload.order}}"
+            )),
         },
     }
 }
@@ -244,7 +246,7 @@ fn parse_place(name: &str) -> Result<Place, String> {
 /// Parses a URL that callbacks may use.
 pub(super) fn parse_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
-        return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
+        return Err(format!("is too long: the limit is {URL_BYTES_MAX} bytes"));
     }
     if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
         return Err("contains a space or a control character".to_owned());
@@ -254,13 +256,17 @@ pub(super) fn parse_url(text: &str) -> Result<Url, String> {
         return Err("must begin with http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not contain a user or a password: use headers".to_owned());
+        return Err(
+            "must not contain a user or a password: send credentials in `headers`".to_owned()
+        );
     }
     if url.fragment().is_some() {
-        return Err("must not contain a fragment: it is never sent".to_owned());
+        return Err(
+            "must not contain a fragment (`#…`), which HTTP does not send: remove it".to_owned()
+        );
     }
     if has_dot_segment(text) {
-        return Err("must not contain `.` or `..` in its path".to_owned());
+        return Err("must not contain `.` or `..` as a segment of the path".to_owned());
     }
     Ok(url)
 }
@@ -291,15 +297,17 @@ fn find<'p>(payload: &'p RawValue, pointer: &str) -> Option<&'p RawValue> {
 fn scalar(value: Option<&RawValue>) -> Result<String, &'static str> {
     let text = value.map_or("null", RawValue::get);
     match text.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(text).map_err(|_| "it is not Unicode"),
-        Some(b'n') | None => Err("there is none"),
-        Some(b'[' | b'{') => Err("it is not a text, a number or a boolean"),
+        Some(b'"') => serde_json::from_str(text).map_err(|_| "the value is not valid Unicode"),
+        Some(b'n') | None => Err("the payload has no such value"),
+        Some(b'[' | b'{') => Err("the value is not a string, a number or a boolean"),
         Some(_) => Ok(text.to_owned()),
     }
 }
 
 fn bad_payload(pointer: &str, why: &dyn fmt::Display) -> NoUrl {
-    NoUrl::BadPayload(format!("the url needs {pointer} of the payload: {why}"))
+    NoUrl::BadPayload(format!(
+        "the callback url needs the value at {pointer} in the payload: {why}"
+    ))
 }
 
 /// Percent-encodes everything except characters that are safe in any part of a URL.

@@ -18,7 +18,7 @@ fn split(text: &str) -> Result<Vec<Piece<'_, &str>>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, tail) = after.split_once('}').ok_or("has a `${` without its `}`")?;
+        let (name, tail) = after.split_once('}').ok_or("has a `${` without a matching `}`")?;
         pieces.push(Piece::Text(before));
         pieces.push(Piece::Variable(name));
         rest = tail;
@@ -44,15 +44,17 @@ pub(super) fn pieces<'t>(
     text: &'t str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<Piece<'t, String>>, String> {
+    let wrong =
+        |name: &str, why: &str| format!("uses the environment variable `{name}`, which {why}");
     let value = |piece: Piece<'t, &str>| match piece {
         Piece::Text(text) => Ok(Piece::Text(text)),
         // The password of the store must not reach a callee.
         Piece::Variable(name) if name.starts_with(OWN_PREFIX) => {
-            Err(format!("environment variable `{name}` is reserved for the server"))
+            Err(wrong(name, "is reserved for the server: use another name"))
         }
         Piece::Variable(name) => variable(name)
             .map(Piece::Variable)
-            .ok_or_else(|| format!("environment variable `{name}` is not set")),
+            .ok_or_else(|| wrong(name, "is not set: set it and restart the server")),
     };
     split(text)?.into_iter().map(value).collect()
 }

@@ -31,7 +31,7 @@ impl AdminToken {
             return Ok(AdminToken(hash(text)));
         }
         Err(format!(
-            "must have at least {CHARS_MIN} letters and digits: create one with `openssl rand -hex 32`"
+            "must have at least {CHARS_MIN} characters, without spaces: create a token with `openssl rand -hex 32`"
         ))
     }
 }
@@ -59,7 +59,9 @@ pub(super) fn take(server: &mut ServerSettings) -> Result<(), (&'static str, Str
     let Some(path) = &server.admin_token_file else { return Ok(()) };
     let wrong = |why: String| ("server.admin_token_file", why);
     if server.admin_token.is_some() {
-        return Err(wrong("must not be set together with admin_token".to_owned()));
+        return Err(wrong(
+            "cannot be combined with server.admin_token: remove one of the two".to_owned(),
+        ));
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| wrong(format!("failed to read {}: {error}", path.display())))?;

@@ -103,13 +103,17 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: engine.lease_ttl: `2` is not a duration",
     );
-    check("[engine]\n\nconcurrency = 0", &[], "rewheel.toml:3: engine.concurrency: must be 1 or more");
+    check(
+        "[engine]\n\nconcurrency = 0",
+        &[],
+        "rewheel.toml:3: engine.concurrency: must be 1 or more",
+    );
     check("[engine]\nkeys = \"1h\"", &[], "rewheel.toml:2: engine.keys: unknown key");
     check("[retention]\nkeys = \"40000d\"", &[], "rewheel.toml:2: retention.keys: must be 36500d");
     check(
         "[server]\nlisten = \"here\"",
         &[],
-        "rewheel.toml:2: server.listen: `here` is not an address",
+        "rewheel.toml:2: server.listen: `here` is not an IP address",
     );
     let limit = |text: &str, why: &str| {
         let text = format!("[server]\n[server.limits]\n{text}");
@@ -121,7 +125,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
     limit("write_timeout = 3", "write_timeout: invalid type");
     for bytes in ["5000000", "100663295"] {
-        let why = "bodies_bytes_max: must be at least 3 times server.body_bytes_max";
+        let why = "bodies_bytes_max: must be at least 3 times as large as server.body_bytes_max";
         limit(&format!("bodies_bytes_max = {bytes}"), why);
     }
     let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
@@ -146,7 +150,7 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
     check(
         "\n[kinds.Charge]",
         &[],
-        "rewheel.toml:2: kinds.Charge: `Charge` is not a valid kind name: it must",
+        "rewheel.toml:2: kinds.Charge: `Charge` is not a valid kind name: a kind name must",
     );
     let ratio = "[kinds.a]\nretry_budget = { ratio = 3 }";
     check(ratio, &[], "rewheel.toml:2: kinds.a.retry_budget.ratio: must be 0 to 1");
@@ -177,7 +181,7 @@ fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
     check(
         &named,
         &[(variable, secret)],
-        "rewheel.toml:2: server.admin_token_file: must not be set together",
+        "rewheel.toml:2: server.admin_token_file: cannot be combined",
     );
     std::fs::write(&path, "hunter2").unwrap();
     for (text, env) in [
@@ -209,7 +213,7 @@ fn rules_for_failures_are_read() {
     let actions: Vec<String> = routes.rules().iter().map(|rule| rule.action.to_string()).collect();
     assert_eq!(actions, ["snooze 5m", "retry x4"]);
     assert_eq!(routes.rules()[1].sticky, Sticky::No);
-    let env = [("REWHEEL__KINDS__MAIL__ROUTES", r#"[{ then = "dead" }]"#)];
+    let env = [("REWHEEL__KINDS__MAIL__FAILURE_RULES", r#"[{ then = "dead" }]"#)];
     let config = load("", &env).unwrap();
     assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].failure_rules.rules().len(), 1);
 }
@@ -262,12 +266,16 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
     ] {
         check(&second(rule), &[], &format!("{place}{why}"));
     }
-    check("[kinds.a]\nfailure_rules = 5", &[], "rewheel.toml:2: kinds.a.failure_rules: invalid type");
-    let env = [("REWHEEL__KINDS__A__ROUTES", r#"[{ then = "no" }]"#)];
+    check(
+        "[kinds.a]\nfailure_rules = 5",
+        &[],
+        "rewheel.toml:2: kinds.a.failure_rules: invalid type",
+    );
+    let env = [("REWHEEL__KINDS__A__FAILURE_RULES", r#"[{ then = "no" }]"#)];
     check(
         "",
         &env,
-        "REWHEEL__KINDS__A__ROUTES: kinds.a.failure_rules: rule 1: then: `no` is not one of",
+        "REWHEEL__KINDS__A__FAILURE_RULES: kinds.a.failure_rules: rule 1: then: `no` is not one of",
     );
 }
 

@@ -30,11 +30,11 @@ impl Config {
         let mut warn =
             |key: String, why: &str| warnings.push(ConfigWarning { key, why: why.to_owned() });
         if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
-            let why = "a short network failure makes other nodes run this node's jobs again";
+            let why = "is very short: after a short network failure, other nodes run the jobs of this node again";
             warn("engine.lease_ttl".to_owned(), why);
         }
         if self.engine.retention_keys < Duration::from_secs(60) {
-            let why = "a client that submits again after its job has ended creates a second job";
+            let why = "is very short: a client that repeats a submit after the job has ended creates a second job";
             warn("retention.keys".to_owned(), why);
         }
         if self.server.callback_allow.is_everything() {

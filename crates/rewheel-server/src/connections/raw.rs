@@ -35,12 +35,12 @@ pub(super) fn instead_of(written: &[u8]) -> Option<Vec<u8>> {
     }
     Some(answer(&match status.get(..3)? {
         b"400" => Problem::new(Code::BadRequest, "the request is not valid HTTP/1.1")
-            .hint("the server closes the connection after an invalid request"),
-        b"414" => Problem::new(Code::UrlTooLong, "the path with its parameters is too long")
-            .hint("the limit is server.limits.url_bytes_max"),
+            .hint("correct the request line and headers, and send the request on a new connection; the server closed this one"),
+        b"414" => Problem::new(Code::UrlTooLong, "the path with its query string is too long")
+            .hint("make the URL shorter, or raise server.limits.url_bytes_max in the config"),
         b"431" => {
-            Problem::new(Code::HeadersTooLarge, "the request headers are too many or too long")
-                .hint("the limits are server.limits.headers_max and server.limits.head_bytes_max")
+            Problem::new(Code::HeadersTooLarge, "the request has too many headers, or they are too long")
+                .hint("send fewer or shorter headers, or raise server.limits.headers_max or server.limits.head_bytes_max in the config")
         }
         _ => return None,
     }))

@@ -110,7 +110,7 @@ impl Served {
 fn last_problem(line: &Connection, cut: Cut, is_torn: bool) -> Option<Problem> {
     let slow = || {
         Problem::new(Code::TooSlow, "the request headers arrived too slowly")
-            .hint("the limit is server.limits.head_timeout")
+            .hint("send the request again; the time limit is server.limits.head_timeout")
     };
     match cut {
         // A connection without any request data is closed without a response.
@@ -129,7 +129,7 @@ fn last_problem(line: &Connection, cut: Cut, is_torn: bool) -> Option<Problem> {
 
 fn crowded() -> Problem {
     Problem::new(Code::Overloaded, "the server is at its connection limit")
-        .hint("try again in a moment; the limit is server.limits.connections_max")
+        .hint("send the request again in a moment; the limit is server.limits.connections_max")
 }
 
 /// Tells a client that the server has no free slot.

@@ -37,7 +37,7 @@ pub(super) async fn serve(listener: TcpListener) {
         .route("/broken/{order}", post(broken))
         .with_state(callee);
     if let Err(error) = axum::serve(listener, router).await {
-        tracing::warn!(%error, "the callee of the demo stopped");
+        tracing::warn!(%error, "the test server of the demo stopped");
     }
 }
 
@@ -49,9 +49,9 @@ async fn slow(State(callee): State<Callee>) -> StatusCode {
 
 async fn flaky(State(callee): State<Callee>) -> Response {
     match callee.random.next() % 100 {
-        0..10 => busy("overloaded, come back in a second"),
+        0..10 => busy("overloaded, try again in a second"),
         10..20 => (StatusCode::TOO_MANY_REQUESTS, "too many requests").into_response(),
-        20..30 => (StatusCode::BAD_GATEWAY, "the backend went away").into_response(),
+        20..30 => (StatusCode::BAD_GATEWAY, "the backend closed the connection").into_response(),
         30..40 => (StatusCode::INTERNAL_SERVER_ERROR, "deadlock detected").into_response(),
         _ => StatusCode::OK.into_response(),
     }

@@ -40,7 +40,7 @@ pub(super) const ALL: [DemoKind; 5] = [
     },
     DemoKind {
         name: "demo-slow",
-        about: "answers 200 after 100 to 800 ms; an attempt may take 700 ms",
+        about: "answers 200 after 100 to 800 ms; the attempt timeout is 700 ms",
         path: "slow",
         share: 20,
         attempts_max: 5,
@@ -49,7 +49,7 @@ pub(super) const ALL: [DemoKind; 5] = [
     },
     DemoKind {
         name: "demo-flaky",
-        about: "fails 2 of 5 calls, and sometimes says when to come back",
+        about: "fails 2 of 5 calls, sometimes with a Retry-After header",
         path: "flaky",
         share: 24,
         attempts_max: 6,
@@ -58,7 +58,7 @@ pub(super) const ALL: [DemoKind; 5] = [
     },
     DemoKind {
         name: "demo-outage",
-        about: "is down for 20 s of every 60 s: its jobs wait, and none is lost",
+        about: "is down for 20 s of every 60 s; its jobs wait, and no job is lost",
         path: "outage",
         share: 12,
         attempts_max: 15,
@@ -67,7 +67,7 @@ pub(super) const ALL: [DemoKind; 5] = [
     },
     DemoKind {
         name: "demo-broken",
-        about: "always answers 500: its jobs become dead letters after 4 attempts",
+        about: "always answers 500; its jobs become dead letters after 4 attempts",
         path: "broken",
         share: 4,
         attempts_max: 4,

@@ -71,7 +71,7 @@ impl Summary {
             clock(elapsed)
         );
         if self.unshown > 0 {
-            line.push_str(&format!("   ({} changes not shown)", self.unshown));
+            line.push_str(&format!("   ({} events not shown)", self.unshown));
         }
         painted(&line, DIM, color)
     }
@@ -98,12 +98,12 @@ fn retry(job: &Job, attempt: &AttemptRecord) -> String {
     let Some(delay) = attempt.delay else { return failed };
     // The job stores only the reason of its latest wait.
     let is_asked = job.attempt == attempt.attempt && job.because == DueReason::RetryAfter;
-    let asked = if is_asked { ", as asked" } else { "" };
-    format!("{failed}; again in {}{asked}", rounded(delay))
+    let asked = if is_asked { " (Retry-After)" } else { "" };
+    format!("{failed}; retry in {}{asked}", rounded(delay))
 }
 
 fn succeeded(job: &Job, at: Timestamp) -> String {
-    format!("at attempt {}, after {}", job.attempt, rounded(at.since(job.created)))
+    format!("in attempt {}, after {}", job.attempt, rounded(at.since(job.created)))
 }
 
 fn dead(job: &Job) -> String {

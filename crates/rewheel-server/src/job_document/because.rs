@@ -32,15 +32,15 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         DueReason::Submitted if job.due > job.created => {
             format!("submitted to run {} later", duration::text(job.due.since(job.created)))
         }
-        DueReason::Submitted => "submitted to run at once".to_owned(),
+        DueReason::Submitted => "submitted to run immediately".to_owned(),
         DueReason::Backoff => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => {
                 format!("attempt {attempt} {}; {waiting} {}", went(failure), duration::text(delay))
             }
             Some(Before { attempt, failure, delay: None }) => {
-                format!("attempt {attempt} {}; {waiting} by its backoff", went(failure))
+                format!("attempt {attempt} {}; {waiting} for the backoff delay", went(failure))
             }
-            None => format!("an attempt failed; {waiting} by its backoff"),
+            None => format!("an attempt failed; {waiting} for the backoff delay"),
         },
         DueReason::UnknownBackoff => {
             let why = "the node does not know its custom backoff, and used that of its kind";
@@ -53,22 +53,30 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         }
         DueReason::RetryAfter => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => format!(
-                "attempt {attempt} {}; the callee asked to wait, {waiting} {}",
+                "attempt {attempt} {}; {waiting} {} as the callee requested",
                 went(failure),
                 duration::text(delay)
             ),
             Some(Before { attempt, failure, delay: None }) => {
-                format!("attempt {attempt} {}; {waiting} as the callee asked", went(failure))
+                format!("attempt {attempt} {}; {waiting} as the callee requested", went(failure))
             }
-            None => format!("an attempt failed; {waiting} as the callee asked"),
+            None => format!("an attempt failed; {waiting} as the callee requested"),
         },
         DueReason::Snooze => snoozed(job, attempts),
-        DueReason::Parked => "its kind is parked: it waits until a probe succeeds".to_owned(),
-        DueReason::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
+        DueReason::Parked => {
+            "the kind is parked; the job waits until a probe attempt succeeds".to_owned()
+        }
+        DueReason::RateLimit => {
+            "a rate limit was reached; the job waits until the limit allows an attempt".to_owned()
+        }
         DueReason::RetryBudget => {
             let why = match wait {
-                Wait::Lasts => "the retry budget of its kind is used up: it waits for its turn",
-                Wait::IsOver => "the retry budget of its kind was used up: it waited for its turn",
+                Wait::Lasts => {
+                    "the retry budget of the kind is used up; the job waits until the budget allows a retry"
+                }
+                Wait::IsOver => {
+                    "the retry budget of the kind was used up; the job waited until the budget allowed a retry"
+                }
             };
             match before(job, attempts) {
                 Some(Before { attempt, failure, .. }) => {
@@ -77,7 +85,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
                 None => why.to_owned(),
             }
         }
-        DueReason::Person => "an operator set its due time".to_owned(),
+        DueReason::Person => "an operator set the due time".to_owned(),
     }
 }
 
@@ -104,18 +112,20 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
     };
     match attempts.iter().rev().find(led_here) {
         Some(AttemptRecord { attempt, delay: Some(Duration::ZERO), .. }) => {
-            format!("attempt {attempt} was interrupted; it does not count and runs again")
+            format!(
+                "attempt {attempt} was interrupted and is not counted; the job runs again immediately"
+            )
         }
         Some(AttemptRecord { attempt, failure, delay, .. }) => format!(
-            "attempt {attempt} {}; snoozed for {}, which does not count as an attempt",
+            "attempt {attempt} {}; snoozed for {}, and the attempt is not counted",
             went(failure),
             duration::text(delay.unwrap_or_default())
         ),
         None => match &job.failure {
             Some(failure) if failure.category() == Category::CircuitOpen => {
-                format!("{}; it waits, no attempt was counted", failure.message())
+                format!("{}; the job waits, and no attempt is counted", failure.message())
             }
-            Some(_) | None => "its runner snoozed it; no attempt was counted".to_owned(),
+            Some(_) | None => "the runner snoozed the job; no attempt is counted".to_owned(),
         },
     }
 }
@@ -124,12 +134,14 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
 fn went(failure: &Failure) -> String {
     let plain = match failure.category() {
         Category::Timeout => return "timed out".to_owned(),
-        Category::CircuitOpen => return "was refused by an open circuit breaker".to_owned(),
-        Category::BulkheadFull => return "found no free slot".to_owned(),
+        Category::CircuitOpen => return "was rejected by an open circuit breaker".to_owned(),
+        Category::BulkheadFull => return "was rejected because all slots were in use".to_owned(),
         Category::Cancelled => return "was cancelled".to_owned(),
         Category::Deadline => return "reached its deadline".to_owned(),
-        Category::NoHandler => return "found no handler".to_owned(),
-        Category::BadPayload => return "failed to parse its payload".to_owned(),
+        Category::NoHandler => {
+            return "failed because the node has no handler for the kind".to_owned();
+        }
+        Category::BadPayload => return "failed because the payload could not be parsed".to_owned(),
         Category::Throttled => "was throttled",
         Category::Rejected => "was rejected",
         Category::Panic => "panicked",

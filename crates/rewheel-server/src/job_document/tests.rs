@@ -108,7 +108,7 @@ fn a_wait_is_explained() {
     let waiting =
         Job { because: DueReason::Backoff, attempt: 1, failure: Some(failure.clone()), ..job() };
     let reason =
-        json!({"reason": "backoff", "text": "attempt 1 timed out; waiting by its backoff"});
+        json!({"reason": "backoff", "text": "attempt 1 timed out; waiting for the backoff delay"});
     assert_eq!(document(&waiting)["due_because"], reason);
 
     let record = AttemptRecord {
@@ -127,7 +127,7 @@ fn a_wait_is_explained() {
     assert_eq!(shown["due_because"]["text"], "attempt 1 timed out; waiting 83ms");
     let runs = Job { attempt: 1, because: DueReason::Backoff, ..leased(NOW) };
     let text = document(&Job { failure: waiting.failure.clone(), ..runs });
-    let waited = "attempt 1 timed out; waited by its backoff";
+    let waited = "attempt 1 timed out; waited for the backoff delay";
     assert_eq!(text["due_because"]["text"], waited);
     let attempt = json!({
         "attempt": 1, "fence": 1, "holder": holder().to_string(),

@@ -84,7 +84,7 @@ fn unmask(settings: &mut Value, stored: &Value) -> Result<bool, Problem> {
     let is_clean = unmasking.errors.is_empty();
     if is_clean && unmasking.kept && !goes_to_the_same(&settings["callback"], &stored["callback"]) {
         // Otherwise a client that may write kinds, but not read their secrets, could redirect the secrets to its own host.
-        let why = "names another host: send headers and secrets again; stored secrets are kept for the old host only";
+        let why = "has a new host, so masked secrets cannot be kept: send the real values of all headers and secrets";
         unmasking.errors.push(FieldError::new("/callback/url", why));
     }
     match unmasking.errors.is_empty() {
@@ -107,7 +107,7 @@ impl Unmasking {
                     *value = stored.clone();
                     self.kept = true;
                 } else {
-                    let why = "is a masked value, and no secret is stored here: send the secret itself, or use `${NAME}`";
+                    let why = "is a masked value, but the server has no stored secret for this field: send the real value, or use `${NAME}`";
                     self.errors.push(FieldError::new(at, why));
                 }
             }
@@ -133,7 +133,8 @@ impl Unmasking {
                     self.kept = true;
                 }
                 None => {
-                    let why = "contains a masked value, and no matching secret is stored here";
+                    let why =
+                        "contains a masked value that matches no stored entry: send the real value";
                     self.errors.push(FieldError::new(format!("{at}/{place}"), why));
                 }
             }
@@ -154,7 +155,7 @@ impl Unmasking {
         }
         if masks.len() != hidden.len() {
             let why = format!(
-                "has {} masked values for {} stored secrets: send as many, or send each secret itself",
+                "has {} masked values, but the server has {} stored secrets: send all masked values, or send the real value of each secret",
                 masks.len(),
                 hidden.len()
             );

@@ -133,7 +133,7 @@ impl Target {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = url
             .to_uri()
-            .map_err(|error| NotifyError::stop(format!("cannot call the url: {error}")))?;
+            .map_err(|error| NotifyError::stop(format!("the url is not valid: {error}")))?;
         for (name, value) in headers {
             request.headers_mut().insert(HeaderName::from_static(name), value);
         }

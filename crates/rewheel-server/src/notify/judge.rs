@@ -58,8 +58,9 @@ fn code(to: NotifyTarget, body: &str) -> Result<(), NotifyError> {
         }
         Some(code) => Err(NotifyError::stop(format!("{name} {code}: {}", body.trim()))),
         None => {
-            let why =
-                format!("the response has no `{name}`: is this the url of a {to} bot? {body}");
+            let why = format!(
+                "the response has no `{name}`: check that the url is the url of a {to} bot; response: {body}"
+            );
             Err(NotifyError::stop(why.trim().to_owned()))
         }
     }

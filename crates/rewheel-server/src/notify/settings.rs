@@ -75,7 +75,7 @@ impl NotifyConfig {
             (key.to_owned(), why.to_owned())
         })?;
         if self.route.len() > ROUTES_MAX {
-            return Err(("route".to_owned(), format!("must be at most {ROUTES_MAX}")));
+            return Err(("route".to_owned(), format!("must have {ROUTES_MAX} entries or fewer")));
         }
         for (index, route) in self.route.iter().enumerate() {
             route
@@ -166,10 +166,13 @@ impl RouteConfig {
     ) -> Result<Option<Target>, RouteError> {
         let url = match (self.to, &self.url) {
             (NotifyTarget::Log, Some(_)) => {
-                return Err(RouteError::new("url", "does not apply to the log: remove it"));
+                return Err(RouteError::new("url", "does not apply to `log`: remove this setting"));
             }
             (NotifyTarget::Log, None) if !self.secrets.is_empty() => {
-                return Err(RouteError::new("secrets", "does not apply to the log: remove it"));
+                return Err(RouteError::new(
+                    "secrets",
+                    "does not apply to `log`: remove this setting",
+                ));
             }
             (NotifyTarget::Log, None) => return Ok(None),
             (to, None) => {
@@ -224,8 +227,9 @@ where
 {
     let texts = Vec::<String>::deserialize(from)?;
     let parse = |text: &String| {
-        text.parse()
-            .map_err(|error| D::Error::custom(format_args!("`{text}` is not valid: it {error}")))
+        text.parse().map_err(|error| {
+            D::Error::custom(format_args!("`{text}` is not a valid name: a name {error}"))
+        })
     };
     texts.iter().map(parse).collect()
 }

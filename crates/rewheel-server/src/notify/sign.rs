@@ -37,18 +37,18 @@ impl Signing {
                 let at_first = |why: String| SecretsError { index: Some(0), why };
                 let text = substitute(text, variable).map_err(at_first)?;
                 if text.is_empty() {
-                    let why = "is empty: remove it, or set its environment variable";
+                    let why = "is empty: set the environment variable of this secret, or remove the secret";
                     return Err(at_first(why.to_owned()));
                 }
                 Ok(Signing::Chat(text.into_bytes()))
             }
             (NotifyTarget::Feishu | NotifyTarget::DingTalk, _) => {
-                Err(wrong(format!("must be a single secret: a {to} message has one signature")))
+                Err(wrong(format!("must have only one entry: a {to} message has only one signature")))
             }
             (NotifyTarget::Slack, _) => {
-                Err(wrong("does not apply to slack, whose url is the secret: remove it".to_owned()))
+                Err(wrong("does not apply to `slack`, where the url itself is the secret: remove this setting".to_owned()))
             }
-            (NotifyTarget::Log, _) => Err(wrong("does not apply to the log: remove it".to_owned())),
+            (NotifyTarget::Log, _) => Err(wrong("does not apply to `log`: remove this setting".to_owned())),
         }
     }
 

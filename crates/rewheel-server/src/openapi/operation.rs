@@ -70,7 +70,7 @@ impl Operation {
         let cursor = json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"});
         self.query("limit", "Maximum number of results (default 100).", between(1, most)).query(
             "cursor",
-            "`next` of the previous page, unchanged.",
+            "The value of `next` in the previous page. Leave it out for the first page.",
             cursor,
         )
     }
@@ -136,10 +136,14 @@ impl Operation {
 
     /// Adds the answers of a request that changes many jobs.
     pub(crate) fn starts_operation(self) -> Operation {
-        self.gives(200, "With dry_run: what would change.", "Preview")
-            .gives(202, "The operation has started.", "Operation")
-            .with("Location", "URL of the operation.")
-            .writes()
+        self.gives(
+            200,
+            "The jobs that the operation would change. Only for requests with `dry_run`.",
+            "Preview",
+        )
+        .gives(202, "The operation has started.", "Operation")
+        .with("Location", "URL of the operation.")
+        .writes()
     }
 
     /// Adds problems that it may answer with.
@@ -201,7 +205,7 @@ impl Operation {
 }
 
 fn request_id() -> Value {
-    let description = "Id of the request, from the client or generated; also in the server log.";
+    let description = "Id of the request. The server uses the id that the client sends, or generates one, and writes it to its log.";
     json!({"x-request-id": {"description": description, "schema": {"type": "string"}}})
 }
 
@@ -210,18 +214,17 @@ fn problems(answer: &mut Value, status: u16, codes: &[&str]) {
     let said: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
     let said = said.join(", ");
     let description = match answer["description"].as_str() {
-        Some(success) => format!("{success} Or a problem: {said}."),
-        None => format!("A problem: {said}."),
+        Some(success) => format!("{success} Or an error with one of these codes: {said}."),
+        None => format!("An error with one of these codes: {said}."),
     };
     answer["description"] = description.into();
     let mut headers = request_id();
     if matches!(status, 429 | 503) {
         let seconds = json!({"type": "integer", "minimum": 0});
-        headers["Retry-After"] =
-            json!({"description": "Seconds to wait before the next try.", "schema": seconds});
+        headers["Retry-After"] = json!({"description": "Number of seconds to wait before the next request.", "schema": seconds});
     }
     if status == 401 {
-        let description = "The request needs a token.";
+        let description = "The authentication scheme that the server expects: a bearer token.";
         headers["WWW-Authenticate"] =
             json!({"description": description, "schema": {"type": "string"}});
     }

@@ -8,9 +8,9 @@ const STYLE: &str = include_str!("page.css");
 /// Returns the page of `GET /docs`.
 pub(crate) fn html(document: &Value) -> String {
     let mut page = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Rewheel: REST</title>\
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Rewheel REST API</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\
-         <header><h1>Rewheel {}</h1><p>{}</p><p>For programs: <a href=\"/openapi.json\">\
+         <header><h1>Rewheel {}</h1><p>{}</p><p>OpenAPI document: <a href=\"/openapi.json\">\
          /openapi.json</a></p></header>",
         escape(text(&document["info"]["version"])),
         code(text(&document["info"]["description"])),
@@ -68,7 +68,9 @@ fn write_operation(page: &mut String, document: &Value, at: (&str, &str), operat
         code(text(&operation["summary"])),
     );
     if let Some(parameters) = operation["parameters"].as_array() {
-        page.push_str("<table><tr><th>parameter</th><th>in</th><th>what</th><th>form</th></tr>");
+        page.push_str(
+            "<table><tr><th>parameter</th><th>in</th><th>description</th><th>type</th></tr>",
+        );
         for one in parameters {
             let _ = write!(
                 page,
@@ -91,7 +93,7 @@ fn write_operation(page: &mut String, document: &Value, at: (&str, &str), operat
     }
     let _ = write!(
         page,
-        "<pre>{}</pre><table><tr><th>status</th><th>what</th><th>form</th></tr>",
+        "<pre>{}</pre><table><tr><th>status</th><th>description</th><th>type</th></tr>",
         escape(&curl)
     );
     for (status, answer) in operation["responses"].as_object().into_iter().flatten() {
@@ -121,7 +123,7 @@ fn form(schema: &Value) -> String {
         return format!("<code>{}</code>", escape(&words.join(" ")));
     }
     if schema["items"].is_object() {
-        return format!("several of {}", form(&schema["items"]));
+        return format!("list of {}", form(&schema["items"]));
     }
     let kind = escape(text(&schema["type"]));
     match (schema["format"].as_str(), schema["pattern"].as_str(), schema["maximum"].as_u64()) {

@@ -17,7 +17,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let edit = json!({"priority": 9});
     let again = json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
     let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
-    let all = "Select every job; the filter must then be empty.";
+    let all = "Select all jobs. Cannot be combined with filter conditions.";
     let filtered = || {
         let filter = json!({"anyOf": [reference("Filter"), {"type": "null"}]});
         Object::new().may("filter", filter).may("all", about(or_null(flag()), all))
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let beat = json!({"holder": ID, "jobs": [ID]});
     let extend = json!({"holder": ID, "id": ID, "fence": 1, "timeout": "10m"});
     let kept = json!({"holder": ID, "id": ID, "fence": 1, "payload": {"imported": 300}});
-    let leaving = Object::new().has("holder", id()).closed("A worker that deregisters.");
+    let leaving = Object::new().has("holder", id()).closed("The worker to deregister.");
     let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
     vec![
         ("Nothing", example(nothing, json!({}))),
@@ -49,7 +49,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("KindSettings", example(kind_settings(), settings)),
         ("KindPatch", example(kind_patch(), json!({"attempts_max": 3, "rate": null}))),
         ("Callback", callback()),
-        ("Route", route()),
+        ("FailureRule", failure_rule()),
         ("Claim", example(claim_of_work(), claim)),
         ("Heartbeat", example(heartbeat(), beat)),
         ("Settle", example(settling(), settle)),
@@ -70,22 +70,22 @@ fn new_job() -> Value {
         .has("payload", about(json!({}), "Any JSON value."))
         .may(
             "key",
-            about(or_null(name(255)), "Idempotency key: submitting it again returns the same job."),
+            about(or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job."),
         )
-        .may("tenant", or_null(name(128)))
-        .may("shard_key", or_null(name(255)))
+        .may("tenant", about(or_null(name(128)), "Tenant that the job belongs to."))
+        .may("shard_key", about(or_null(name(255)), "Key that assigns the job to a shard."))
         .may(
             "priority",
-            about(or_null(between(0, 9)), "Priority 0 to 9; 9 runs first (default 5)."),
+            about(or_null(between(0, 9)), "Priority from 0 to 9. Jobs with priority 9 run first (default 5)."),
         )
         .may("delay", about(or_null(duration_asked()), "Delay before the first attempt."))
-        .may("due", about(or_null(time_asked()), "Time of the first attempt, instead of `delay`."))
+        .may("due", about(or_null(time_asked()), "Time of the first attempt. Cannot be combined with `delay`."))
         .may("deadline", about(or_null(time_asked()), "No attempt starts after this time."))
-        .may("attempts_max", or_null(between(1, u64::from(u32::MAX))))
-        .may("attempt_timeout", or_null(duration_asked()))
+        .may("attempts_max", about(or_null(between(1, u64::from(u32::MAX))), "Maximum number of attempts (default: the setting of the kind)."))
+        .may("attempt_timeout", about(or_null(duration_asked()), "Timeout of one attempt (default: the setting of the kind)."))
         .may(
             "backoff",
-            about(or_null(text()), "`exponential 100ms x2 max 30s jitter full`, or a preset."),
+            about(or_null(text()), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset (default: the setting of the kind)."),
         )
         .closed("A job to submit.");
     // Only one of the two may be set.
@@ -98,7 +98,7 @@ fn new_job() -> Value {
 fn batch_of_jobs() -> Value {
     let mut jobs = list(reference("NewJob"));
     jobs["maxItems"] = Limits::SUBMIT_MAX.into();
-    Object::new().has("jobs", jobs).closed("Jobs to submit.")
+    Object::new().has("jobs", jobs).closed("A list of jobs to submit.")
 }
 
 fn edit_of_job() -> Value {
@@ -106,9 +106,9 @@ fn edit_of_job() -> Value {
         .may("payload", about(json!({}), "Any JSON value."))
         .may("priority", between(0, 9))
         .may("due", time_asked())
-        .may("deadline", about(or_null(time_asked()), "null removes it."))
+        .may("deadline", about(or_null(time_asked()), "New deadline. `null` removes the deadline."))
         .may("attempts_max", between(1, u64::from(u32::MAX)))
-        .closed("The fields to change.");
+        .closed("The fields of the job to change, with their new values.");
     schema["minProperties"] = 1.into();
     schema
 }
@@ -133,39 +133,51 @@ fn filter() -> Value {
         .may("state", one_or_more(&state()))
         .may("kind", one_or_more(&kind()))
         .may("tenant", or_null(name(128)))
-        .may("key", about(or_null(name(255)), "Exact key of the job."))
+        .may("key", about(or_null(name(255)), "Only the job with exactly this key."))
         .may("category", or_null(category()))
-        .may("q", about(or_null(word()), "Text that the job must contain."))
+        .may("q", about(or_null(word()), "Only jobs whose text contains this string."))
         .may("due_after", or_null(time_asked()))
         .may("due_before", or_null(time_asked()))
         .may("created_after", or_null(time_asked()))
         .may("created_before", or_null(time_asked()))
-        .may("incident", about(or_null(word()), "The id of an incident."))
-        .closed("Conditions that jobs must match. Without a condition, set `all`.")
+        .may("incident", about(or_null(word()), "Only jobs of the incident with this id."))
+        .closed("Conditions that select jobs. A job must match all of them. To select all jobs, leave out the filter and set `all`.")
 }
 
 fn order(object: Object) -> Value {
     let (nothing, never) =
         (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
     said(object)
-        .may("canary", about(nothing, "Only for redrive."))
-        .may("deadline", about(never, "Only for redrive."))
-        .closed("A bulk operation.")
+        .may("canary", about(nothing, "Applies only to redrive. Must be empty here."))
+        .may("deadline", about(never, "Applies only to redrive. Must be null here."))
+        .closed("A bulk operation to start.")
 }
 
 fn redrive(object: Object) -> Value {
-    let deadline = "New deadline of the redriven jobs.";
+    let deadline = "New deadline of the redriven jobs. Required if their old deadline has passed.";
     said(object)
-        .may("canary", about(or_null(list(between(1, 1_000))), "Sizes of the canary steps."))
+        .may("canary", about(or_null(list(between(1, 1_000))), "Numbers of jobs to redrive first, step by step: `[1, 10, 100]`. The operation continues only if the jobs of a step succeed."))
         .may("deadline", about(or_null(time_asked()), deadline))
-        .closed("Options of a redrive.")
+        .closed("A redrive of dead letters to start.")
 }
 
 /// Adds the options of every bulk request.
 fn said(object: Object) -> Object {
     object
-        .may("dry_run", about(or_null(flag()), "Report what would change, and change nothing."))
-        .may("rate", about(or_null(rate()), "How fast."))
+        .may(
+            "dry_run",
+            about(
+                or_null(flag()),
+                "Return the number of jobs that would change, without changing them.",
+            ),
+        )
+        .may(
+            "rate",
+            about(
+                or_null(rate()),
+                "Maximum number of jobs to change per unit of time, for example `100/s`.",
+            ),
+        )
 }
 
 fn kind_settings() -> Value {
@@ -174,28 +186,30 @@ fn kind_settings() -> Value {
         .may("window", between(1, 10_000))
         .may("failure_ratio", ratio)
         .may("open_for", duration_asked())
-        .closed("When the circuit breaker opens.");
+        .closed("Settings of the circuit breaker: it opens when the share of failures in the window reaches `failure_ratio`.");
     let budget = Object::new()
         .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}))
         .may("floor", rate())
-        .closed("How many retries the fleet has.");
+        .closed(
+            "Retry budget of all nodes together: `ratio` retries per first attempt; `floor` retries are always allowed.",
+        );
     let mut callback = reference("Callback");
-    callback["description"] = "Where the jobs of the runner `callback` go.".into();
+    callback["description"] = "The HTTP callback of a kind with the runner `callback`.".into();
     Object::new()
         .may("runner", runner())
         .may("attempts_max", between(1, u64::from(u32::MAX)))
         .may("attempt_timeout", duration_asked())
-        .may("backoff", about(text(), "`exponential 100ms x2 max 30s jitter full`, or a preset."))
+        .may("backoff", about(text(), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset."))
         .may(
             "attempts_ceiling",
             about(
                 or_null(between(1, u64::from(u32::MAX))),
-                "How many attempts one job may ask for.",
+                "Upper limit for `attempts_max` of a single job.",
             ),
         )
         .may(
             "attempt_timeout_ceiling",
-            about(or_null(duration_asked()), "How long an attempt timeout one job may ask for."),
+            about(or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job."),
         )
         .may(
             "delay_floor",
@@ -205,15 +219,15 @@ fn kind_settings() -> Value {
         .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))))
         .may("rate", or_null(rate()))
         .may("retry_budget", or_null(budget))
-        .may("sticky_max", about(duration_asked(), "Shorter retries stay in the wheel."))
+        .may("sticky_max", about(duration_asked(), "A retry whose delay is not longer than this stays on the same node and waits in its memory. Longer retries go back to the store, where any node can claim them."))
         .may("takeovers_max", between(1, u64::from(u32::MAX)))
         .may("on_give_up", one_of(["dead", "fail"]))
         .may("keep_succeeded", duration_asked())
         .may("retry_after_max", duration_asked())
         .may("breaker", or_null(breaker))
-        .may("routes", list(reference("Route")))
+        .may("failure_rules", list(reference("FailureRule")))
         .may("callback", json!({"anyOf": [callback, {"type": "null"}]}))
-        .closed("The settings of a kind; what is left out has its default.")
+        .closed("The settings of a kind. Settings that are left out have their defaults.")
 }
 
 fn kind_patch() -> Value {
@@ -225,7 +239,7 @@ fn kind_patch() -> Value {
             *value = json!({});
         }
     }
-    let description = "A merge patch of the settings (RFC 7396): what is left out stays, null goes back to the default.";
+    let description = "A merge patch of the settings (RFC 7396). Settings that are left out stay unchanged; `null` resets a setting to its default.";
     schema["description"] = description.into();
     schema
 }
@@ -233,37 +247,37 @@ fn kind_patch() -> Value {
 fn callback() -> Value {
     let texts = |description| about(list(text()), description);
     let further = Object::new().has("url", text()).may("region", or_null(text()));
-    let further = further.closed("One, with where it is.");
+    let further = further.closed("A URL and its region.");
     let further = list(json!({"anyOf": [text(), further]}));
     Object::new()
-        .has("url", about(text(), "`https://pay.example/hook/{tenant}`"))
-        .may("region", about(text(), "Region of the URL: nodes of the same region prefer it."))
-        .may("failover", about(further, "Further URLs, in order, each with its breaker."))
-        .may("method", text())
+        .has("url", about(text(), "URL to call, for example `https://pay.example/hook/{tenant}`."))
+        .may("region", about(text(), "Region of `url`. Nodes call the URLs of their own region first."))
+        .may("failover", about(further, "Other URLs to call when the first one fails, in this order. Each URL has its own circuit breaker."))
+        .may("method", about(text(), "HTTP method of the request."))
         .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
-        .may("success", texts("Statuses that are a success: `2xx`, `200`, `200-204`."))
-        .may("secrets", texts("Each signs the request; shown as stars."))
-        .may("allow", texts("Private addresses that it may reach, within `server.callback_allow` of the server: `127.0.0.0/8`."))
-        .may("ca", about(text(), "The only certificates that may vouch for the callee, as PEM."))
+        .may("success", texts("Status codes that count as success: `2xx`, `200` or `200-204`."))
+        .may("secrets", texts("Secrets that sign the request. Each adds a signature. Responses show them masked."))
+        .may("allow", texts("Private networks that the callback may call, for example `127.0.0.0/8`. Each must be part of `server.callback_allow` in the config of the server."))
+        .may("ca", about(text(), "Trusted CA certificates for the callee, as PEM. They replace the CA certificates of the system."))
         .may("retry_after_max", duration_asked())
-        .closed("An HTTP request for each attempt.")
+        .closed("The HTTP request that the server sends for each attempt.")
 }
 
-fn route() -> Value {
+fn failure_rule() -> Value {
     let when = Object::new()
         .may("category", some(&category()))
         .may("code", some(&text()))
         .may("status", some(&text()))
         .may("message", some(&text()))
-        .closed("Which failures.");
+        .closed("Conditions on the failure. The rule applies if all of them match.");
     Object::new()
         .may("when", or_null(when))
         .has(
             "then",
-            about(text(), "`retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead`, `fail`, …"),
+            about(text(), "What to do with the job: `retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead`, `fail`, …"),
         )
         .may("sticky", or_null(flag()))
-        .closed("A rule for failures.")
+        .closed("A rule that decides what to do after a failure.")
 }
 
 fn claim_of_work() -> Value {
@@ -272,12 +286,12 @@ fn claim_of_work() -> Value {
     kinds["minItems"] = 1.into();
     kinds["maxItems"] = 100.into();
     Object::new()
-        .may("holder", about(or_null(id()), "null on the first claim; the response contains it."))
+        .may("holder", about(or_null(id()), "Holder id of the worker, from the response to its first claim. `null` in the first claim."))
         .may("name", or_null(name(Limits::HOLDER_NAME_BYTES_MAX)))
         .has("kinds", json!({"anyOf": [kinds, kind()]}))
         .may("max", or_null(between(1, batch_max)))
-        .may("wait", about(or_null(duration_asked()), "Maximum wait for the first job, up to 60s."))
-        .closed("A claim for jobs.")
+        .may("wait", about(or_null(duration_asked()), "Maximum time to wait for the first job, up to 60s."))
+        .closed("A request for jobs to run.")
 }
 
 fn heartbeat() -> Value {
@@ -287,62 +301,76 @@ fn heartbeat() -> Value {
             "jobs",
             about(
                 some(&id()),
-                "The jobs that the worker holds; jobs that are not listed are given back.",
+                "Ids of all jobs that the worker is running. The server gives other jobs of this worker back to the queue.",
             ),
         )
         .closed("A heartbeat of a worker.")
 }
 
 fn extending() -> Value {
-    let mut schema = Object::new()
+    Object::new()
         .has("holder", id())
         .has("id", id())
-        .has("fence", about(count(), "The fence of the claimed job."))
+        .has("fence", fence())
         .has(
             "timeout",
             about(
                 duration_asked(),
-                "Additional time for the attempt, from now; the total is at most attempt_timeout_ceiling.",
+                "New time limit of the attempt, counted from now. The whole attempt may take at most `attempt_timeout_ceiling` of the kind.",
             ),
         )
-        .closed("A request for more time for one job.");
-    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
-    schema
+        .closed("A request for more time for one job.")
 }
 
 fn checkpoint() -> Value {
-    let mut schema = Object::new()
+    Object::new()
         .has("holder", id())
         .has("id", id())
-        .has("fence", about(count(), "The fence of the claimed job."))
-        .has("payload", about(json!({}), "Payload of the next attempt: any JSON value."))
-        .closed("A checkpoint of a job.");
-    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
+        .has("fence", fence())
+        .has(
+            "payload",
+            about(
+                json!({}),
+                "New payload of the job: any JSON value. The next attempt gets this payload.",
+            ),
+        )
+        .closed("A checkpoint of a running job.")
+}
+
+/// The fence of a claimed job, as a worker sends it back.
+fn fence() -> Value {
+    let mut schema = about(
+        count(),
+        "Fencing token of the lease. Send the `fence` of the claimed job; the server ignores results of an older lease.",
+    );
+    schema["maximum"] = i64::MAX.into();
     schema
 }
 
 fn settling() -> Value {
     let mut results = list(reference("Result"));
     results["maxItems"] = Limits::BATCH_MAX.into();
-    Object::new().has("holder", id()).has("results", results).closed("Results of attempts.")
+    Object::new()
+        .has("holder", id())
+        .has("results", results)
+        .closed("Results of attempts to report.")
 }
 
 fn result() -> Value {
     let verdicts = ["done", "retry", "stop", "dead", "fail", "pause", "cancel", "snooze"];
     let mut schema = Object::new()
         .has("id", id())
-        .has("fence", about(count(), "The fence of the claimed job."))
+        .has("fence", fence())
         .has("verdict", one_of(verdicts))
         .may(
             "after",
-            about(or_null(duration_asked()), "Only for retry and snooze; required for snooze."),
+            about(or_null(duration_asked()), "Delay before the next attempt. Allowed only with the verdicts `retry` and `snooze`, and required with `snooze`."),
         )
         .may("category", or_null(category()))
         .may("code", or_null(text()))
         .may("message", or_null(text()))
         .may("duration", about(or_null(duration_asked()), "Duration of the attempt."))
         .closed("The result of an attempt.");
-    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
     schema["allOf"] = json!([
         {
             "if": {"properties": {"verdict": {"const": "snooze"}}},

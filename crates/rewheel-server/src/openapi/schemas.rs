@@ -33,7 +33,10 @@ pub(crate) fn category() -> Value {
 
 /// A page of a list.
 fn page(of: &str) -> Object {
-    let next = about(or_null(text()), "The `cursor` of the next page; null on the last one.");
+    let next = about(
+        or_null(text()),
+        "Value of the query parameter `cursor` for the next page. Null on the last page.",
+    );
     Object::new().has("items", list(reference(of))).has("next", next)
 }
 
@@ -43,20 +46,21 @@ fn jobs() -> Vec<(&'static str, Value)> {
         (
             "Job",
             example(
-                job().open("A job. Lists leave out payload, attempts and audit."),
+                job()
+                    .open("A job. Lists of jobs do not contain `payload`, `attempts` and `audit`."),
                 job_example(),
             ),
         ),
         ("Receipt", receipt()),
         ("JobPage", page("Job").open("A page of jobs.")),
-        ("Failure", failure().open("A failure.")),
+        ("Failure", failure().open("The failure of an attempt.")),
         ("Attempt", attempt()),
-        ("AuditEntry", audit().open("An audit entry.")),
+        ("AuditEntry", audit().open("An entry of the audit log.")),
         (
             "BatchAnswer",
             Object::new()
                 .has("results", list(reference("BatchResult")))
-                .open("The outcome of each entry."),
+                .open("The result of each job of the batch, in the order of the request."),
         ),
         ("BatchResult", batch_result()),
         ("Preview", example(preview(), json!({"count": 412, "complete": true, "sample": [ID]}))),
@@ -67,26 +71,26 @@ fn jobs() -> Vec<(&'static str, Value)> {
 
 fn problem() -> Value {
     let error = Object::new()
-        .has("field", about(text(), "JSON pointer to the field in the request."))
+        .has("field", about(text(), "JSON pointer to the invalid field of the request."))
         .has("message", text())
-        .open("An error of one field.");
+        .open("An error in one field.");
     Object::new()
         .has("type", json!({"type": "string", "pattern": "^urn:rewheel:problem:[a-z_]+$"}))
         .has("title", text())
         .has("status", json!({"type": "integer", "minimum": 400, "maximum": 599}))
-        .has("code", about(text(), "Error code, for programs."))
-        .has("detail", about(text(), "Description of the error, for people."))
+        .has("code", about(text(), "Error code. Programs should decide by this field."))
+        .has("detail", about(text(), "Description of the error for people. The text may change between releases."))
         .has("errors", list(error))
-        .has("hint", about(or_null(text()), "What to do."))
-        .has("request_id", about(text(), "Also in the x-request-id header and in the server log."))
+        .has("hint", about(or_null(text()), "What to do about the error."))
+        .has("request_id", about(text(), "Id of the request. The header `x-request-id` and the server log contain the same id."))
         .open("A problem document (RFC 9457).")
 }
 
 fn problem_example() -> Value {
     json!({
         "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
-        "code": "invalid_field", "detail": "priority must be 0..9",
-        "errors": [{"field": "/priority", "message": "must be 0..9"}], "hint": null,
+        "code": "invalid_field", "detail": "priority must be 0 to 9",
+        "errors": [{"field": "/priority", "message": "must be 0 to 9"}], "hint": null,
         "request_id": "5f6a7b8c9d0e1f2a",
     })
 }
@@ -107,19 +111,25 @@ fn job() -> Object {
         .has("tenant", or_null(text()))
         .has("shard_key", or_null(text()))
         .has("priority", json!({"type": "integer", "minimum": 0, "maximum": 9}))
-        .has("attempt", about(count(), "Number of the latest attempt; 0 before the first."))
+        .has("attempt", about(count(), "Number of the latest attempt. 0 before the first attempt."))
         .has("attempts_max", count())
-        .has("takeovers", about(count(), "How many holders died while they ran it."))
-        .has("fence", about(count(), "Grows with each lease of the job."))
+        .has("takeovers", about(count(), "Number of nodes or workers that died while they ran this job."))
+        .has("fence", about(count(), "Fencing token. It grows each time a node or worker claims the job."))
         .has("holder", or_null(id()))
-        .has("wanted", or_null(one_of(["pause", "cancel"])))
-        .has("version", about(count(), "Grows with each visible change; the ETag."))
+        .has(
+            "wanted",
+            or_null(about(
+                one_of(["pause", "cancel"]),
+                "Change that was requested while the job was running. It takes effect when the attempt ends.",
+            )),
+        )
+        .has("version", about(count(), "Version of the job. It grows with each visible change and is the ETag."))
         .has("due", time())
         .has("deadline", or_null(time()))
         .has("due_because", because.open("Why the job is due at this time."))
         .has(
             "held_because",
-            or_null(held.open("Why a due job does not run yet; computed for each request.")),
+            or_null(held.open("Why a job that is due does not run yet. Null if nothing holds the job back.")),
         )
         .has("attempt_timeout", duration())
         .has("backoff", text())
@@ -131,11 +141,11 @@ fn job() -> Object {
             "attempts_dropped",
             about(
                 count(),
-                "Number of attempt records that were dropped between the first and the last ones.",
+                "Number of attempts that are missing in `attempts`. The server keeps the first and the latest attempts of a job.",
             ),
         )
         .may("audit", list(reference("AuditEntry")))
-        .may("duplicate", about(flag(), "Only in responses to submits: the job already existed."))
+        .may("duplicate", about(flag(), "True if the job already existed. Present only in responses to submits."))
 }
 
 pub(super) fn job_example() -> Value {
@@ -165,7 +175,7 @@ fn receipt() -> Value {
         .has("key", or_null(text()))
         .has("tenant", or_null(text()))
         .has("state", state())
-        .open("A job with the same key already exists.")
+        .open("The existing job with the same key, for callers without the role `read`.")
 }
 
 fn failure() -> Object {
@@ -186,7 +196,7 @@ fn attempt() -> Value {
 }
 
 fn audit() -> Object {
-    let facts = about(json!({"type": "object"}), "What changed, by name.");
+    let facts = about(json!({"type": "object"}), "The changed fields and their values.");
     Object::new()
         .has("at", time())
         .has("who", text())
@@ -199,7 +209,7 @@ fn batch_result() -> Value {
     let stored = Object::new().has("id", id()).has("duplicate", flag());
     let refused = Object::new().has("problem", reference("Problem"));
     json!({
-        "anyOf": [stored.open("The job is stored."), refused.open("The job is rejected; only with partial=true.")],
+        "anyOf": [stored.open("The job was stored, or already existed."), refused.open("The job was rejected. Occurs only with `partial=true`.")],
         "examples": [{"id": ID, "duplicate": false}],
     })
 }
@@ -207,9 +217,12 @@ fn batch_result() -> Value {
 fn preview() -> Value {
     Object::new()
         .has("count", count())
-        .has("complete", about(flag(), "Whether the count is complete; otherwise there are more."))
+        .has(
+            "complete",
+            about(flag(), "True if `count` is exact. False if there are more matching jobs."),
+        )
         .has("sample", list(id()))
-        .open("What an operation would change.")
+        .open("The jobs that an operation would change: their number and some of their ids.")
 }
 
 fn operation() -> Value {
@@ -223,8 +236,11 @@ fn operation() -> Value {
         .has("total", count())
         .has("done", count())
         .has("failed", count())
-        .has("refused", about(refused, "Number of jobs that could not be changed, by reason."))
-        .has("reason", about(or_null(text()), "Why it was aborted."))
+        .has("refused", about(refused, "Number of jobs that were not changed, by reason."))
+        .has(
+            "reason",
+            about(or_null(text()), "Why the operation was aborted. Null if it was not aborted."),
+        )
         .has("canary", or_null(step.open("The canary step in progress.")))
         .has("by", text())
         .has("created", time())
@@ -247,17 +263,19 @@ fn others() -> Vec<(&'static str, Value)> {
         ("Incident", incident()),
         (
             "IncidentPage",
-            page("Incident").has("complete", flag()).open("Incidents, largest first."),
+            page("Incident")
+                .has("complete", about(flag(), "True if the server read all failed jobs. False if it read only the newest ones."))
+                .open("A page of incidents, those with the most jobs first."),
         ),
         ("Kind", kind_document()),
         ("KindPage", page("Kind").open("A page of kinds.")),
         ("Holder", holder()),
-        ("HolderPage", page("Holder").open("Live holders, then recently dead ones.")),
-        ("AuditLine", line.open("An audit entry with its job or kind.")),
+        ("HolderPage", page("Holder").open("A page of holders: first live holders, then holders that died recently.")),
+        ("AuditLine", line.open("An entry of the audit log, with its job or kind.")),
         ("AuditPage", page("AuditLine").open("A page of the audit log, newest first.")),
         ("Stats", stats()),
-        ("Live", live.open("The process responds.")),
-        ("Ready", ready.open("The server accepts requests.")),
+        ("Live", live.open("The response of the liveness check.")),
+        ("Ready", ready.open("The response of the readiness check.")),
         ("Health", health()),
     ]
 }
@@ -271,7 +289,7 @@ fn incident() -> Value {
         .has("first_seen", time())
         .has("last_seen", time())
         .has("examples", list(id()))
-        .open("Failures with the same cause.")
+        .open("Failed jobs of one kind that have the same cause.")
 }
 
 fn by_state() -> Value {
@@ -286,13 +304,16 @@ fn by_state() -> Value {
 fn kind_document() -> Value {
     let breaker = Object::new()
         .has("state", one_of(["closed", "open", "half_open"]))
-        .has("forced", about(flag(), "Whether an operator set the state."))
+        .has("forced", about(flag(), "True if an operator opened or closed the breaker. The breaker then ignores failures until it is reset."))
         .may("since", time())
         .may("reason", text());
     Object::new()
         .has("kind", kind())
         .has("runner", requests::runner())
-        .has("runnable", about(flag(), "Whether this server can run its jobs."))
+        .has(
+            "runnable",
+            about(flag(), "True if this server or a worker can run jobs of this kind."),
+        )
         .has("paused", flag())
         .has("parked", flag())
         .has("settings", reference("KindSettings"))
@@ -310,7 +331,7 @@ fn holder() -> Value {
         .has("name", text())
         .has("role", one_of(["engine", "worker"]))
         .has("state", one_of(["alive", "silent", "dead"]))
-        .has("here", about(flag(), "Whether it is the server that sends this response."))
+        .has("here", about(flag(), "True if this holder is the server that sent the response."))
         .has("lease_ttl", duration())
         .has("renewals", count())
         .has("joined", time())
@@ -319,10 +340,9 @@ fn holder() -> Value {
         .open("A holder: a node or worker that runs jobs.")
 }
 
-const COUNTED: &str = "Time of the count, by the store's clock.";
+const COUNTED: &str = "Time at which the jobs were counted, by the clock of the store.";
 
-const APPROXIMATE: &str =
-    "Whether the counts come from a periodic sample (above 10,000 jobs) and may be a little old.";
+const APPROXIMATE: &str = "True if the counts may be some seconds old. Above 10,000 jobs, the server counts periodically instead of for each request.";
 
 fn stats() -> Value {
     let decision = Object::new()
@@ -342,15 +362,15 @@ fn stats() -> Value {
         .has("concurrency", count())
         .has("concurrency_free", count())
         .has("waiting", count())
-        .has("decisions", list(decision.open("Number of decisions by type.")))
-        .has("notices", list(notices.open("Counters of a notifier.")));
+        .has("decisions", list(decision.open("Number of decisions of one type.")))
+        .has("notices", list(notices.open("Counters of one notification route.")));
     let holders = Object::new().has("alive", count());
     Object::new()
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
         .has("as_of", about(time(), COUNTED))
         .has("approximate", about(flag(), APPROXIMATE))
-        .has("holders", holders.open("Holders."))
+        .has("holders", holders.open("Number of holders (nodes and workers)."))
         .has("here", here.open("Counters of this server since its start."))
         .open("Job counts and engine statistics.")
 }
@@ -358,7 +378,7 @@ fn stats() -> Value {
 fn health() -> Value {
     let state = || one_of(["ok", "degraded", "down"]);
     let component = Object::new().has("ok", flag()).has("state", state()).has("message", text());
-    let component = component.open("One part.");
+    let component = component.open("The health of one part of the server.");
     Object::new()
         .has("ok", flag())
         .has("state", state())
@@ -373,21 +393,39 @@ fn work() -> Vec<(&'static str, Value)> {
         .has("id", id())
         .has("settled", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    let result =
-        json!({"anyOf": [settled.open("It counts."), lost.open("The result came too late.")]});
+    let result = json!({"anyOf": [settled.open("The result was stored."), lost.open("The result was ignored because the worker no longer holds the job.")]});
     let claimed = Object::new()
         .has("holder", id())
         .has("lease_ttl", duration())
         .has("jobs", list(reference("Work")));
-    let heard = Object::new().has("lease_ttl", duration()).has("cancel", list(id()));
+    let heard = Object::new().has("lease_ttl", duration()).has(
+        "cancel",
+        about(
+            list(id()),
+            "Ids of jobs that the worker must stop because a user cancelled or paused them.",
+        ),
+    );
     vec![
         ("Work", a_work()),
-        ("Claimed", claimed.open("Jobs to run; empty if none became due within `wait`.")),
-        ("Heard", heard.open("Duration of the lease, and jobs to stop.")),
-        ("Settled", Object::new().has("results", list(result)).open("The outcome of each result.")),
+        (
+            "Claimed",
+            claimed.open("Jobs to run. The list is empty if no job became due within `wait`."),
+        ),
+        ("Heard", heard.open("The renewed lease and the jobs that the worker must stop.")),
+        (
+            "Settled",
+            Object::new()
+                .has("results", list(result))
+                .open("What happened to each reported result, in the order of the request."),
+        ),
         ("Extended", extended()),
         ("Kept", kept()),
-        ("Left", Object::new().has("given_back", count()).open("How many jobs were given back.")),
+        (
+            "Left",
+            Object::new()
+                .has("given_back", count())
+                .open("Number of jobs that were given back to the queue."),
+        ),
     ]
 }
 
@@ -395,12 +433,12 @@ fn extended() -> Value {
     let longer = Object::new()
         .has("id", id())
         .has("extended", json!({"const": true}))
-        .has("overdue", about(time(), "When the worker loses the job."));
+        .has("overdue", about(time(), "Time until which the worker must report a result. After that time another worker may get the job."));
     let lost = Object::new()
         .has("id", id())
         .has("extended", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    json!({"anyOf": [longer.open("The time limit is extended."), lost.open("The worker no longer holds the job.")]})
+    json!({"anyOf": [longer.open("The time limit was extended."), lost.open("The worker no longer holds the job.")]})
 }
 
 fn kept() -> Value {
@@ -409,7 +447,7 @@ fn kept() -> Value {
         .has("id", id())
         .has("kept", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    json!({"anyOf": [kept.open("The change is stored."), lost.open("The worker no longer holds the job.")]})
+    json!({"anyOf": [kept.open("The checkpoint was stored."), lost.open("The worker no longer holds the job.")]})
 }
 
 fn a_work() -> Value {
@@ -420,7 +458,7 @@ fn a_work() -> Value {
         .has("key", or_null(text()))
         .has("tenant", or_null(text()))
         .has("attempt", count())
-        .has("fence", count())
+        .has("fence", about(count(), "Fencing token of this lease. The worker sends it back with settle, extend and checkpoint."))
         .has("deadline", or_null(time()))
         .has("attempt_timeout", duration())
         .has("traceparent", or_null(text()))

@@ -90,10 +90,10 @@ fn check(caller: &Caller, access: Access, role: TokenRole) -> Result<(), Problem
     if !caller.roles().allow(role) {
         let why = format!("this request needs the role `{role}`; the token has {}", caller.roles());
         return Err(Problem::new(Code::Forbidden, why)
-            .hint("an admin can create another token: `rewheel token create NAME --role …`"));
+            .hint(format!("use a token with the role `{role}`; an admin can create one: `rewheel token create NAME --role {role}`")));
     }
     match access {
-        Access::AllTenants(_) => caller.whole("use a token that is not bound to a tenant"),
+        Access::AllTenants(_) => caller.whole("use a token that is not limited to a tenant"),
         Access::Open | Access::Tenant(_) | Access::TenantJob(_) => Ok(()),
     }
 }
@@ -107,7 +107,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     match token {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim())),
         _ => Err(Problem::new(Code::Unauthorized, "the Authorization header is not valid")
-            .hint("send one header `Authorization: Bearer rw_…`")),
+            .hint("send exactly one header of the form `Authorization: Bearer rw_…`")),
     }
 }
 

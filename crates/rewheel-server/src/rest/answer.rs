@@ -74,7 +74,7 @@ fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
     let panic = redact(text.unwrap_or("no message"));
     tracing::error!(request_id, %panic, "a request handler panicked; this is a bug in the server");
     Problem::new(Code::Internal, "internal server error")
-        .hint("the server log has a line with this request_id; please report it as a bug")
+        .hint("report this as a bug, with the line of the server log that has this request_id")
 }
 
 /// Rejects requests that a web page of another site makes a browser send: a server on loopback is reachable from every page that its user
@@ -85,7 +85,10 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     match (origin, host) {
         (Some((_, authority)), Some(host)) if authority == host => Ok(()),
-        _ => Err(Problem::new(Code::Forbidden, "the request comes from a page of another origin")),
+        _ => Err(Problem::new(
+            Code::Forbidden,
+            "the request comes from a web page of another origin: the Origin header differs from the Host header",
+        )),
     }
 }
 
@@ -123,7 +126,7 @@ fn of_status(status: StatusCode) -> Problem {
         StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "not found"),
         StatusCode::METHOD_NOT_ALLOWED => {
             Problem::new(Code::MethodNotAllowed, "this path does not support this method")
-                .hint("the `allow` header lists the supported methods")
+                .hint("use one of the methods in the `allow` header of this response")
         }
         StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Code::TooLarge, "the body is too large"),
         status if status.is_client_error() => {

@@ -63,7 +63,7 @@ pub(super) async fn list(
 /// Checks that the caller may see the entries, which contain no tenant.
 pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Result<(), Problem> {
     let (Some(id), Some(_)) = (job, caller.tenant()) else {
-        return caller.whole("add `?job=ID` with a job of this tenant");
+        return caller.whole("add `?job=ID` with the id of a job of this tenant");
     };
     match app.engine()?.store().get(id).await? {
         Some(job) if caller.sees(&job) => Ok(()),

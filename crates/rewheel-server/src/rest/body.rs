@@ -178,13 +178,13 @@ impl Body {
 
 fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::TooLarge, format!("the body has more than {bytes_max} bytes"))
-        .hint("the limits are engine.payload_bytes_max and server.body_bytes_max")
+        .hint("send a smaller body, or raise engine.payload_bytes_max or server.body_bytes_max in the config")
 }
 
 fn too_slow() -> Problem {
     Problem::new(Code::TooSlow, "the body arrived too slowly").hint(
-        "the limits are server.limits.body_timeout and server.limits.body_rate_min; nothing was \
-         written",
+        "nothing was stored; send the request again (the limits are server.limits.body_timeout and \
+         server.limits.body_rate_min)",
     )
 }
 
@@ -205,9 +205,9 @@ impl Coding {
             ("gzip" | "x-gzip", None) => Ok(Coding::Gzip),
             _ => Err(Problem::new(
                 Code::UnknownEncoding,
-                "the Content-Encoding of the body is not supported",
+                "the server does not support the Content-Encoding of the body",
             )
-            .hint("use Content-Encoding: gzip, or none")),
+            .hint("send the body uncompressed, or with `Content-Encoding: gzip`")),
         }
     }
 }

@@ -11,7 +11,8 @@ const VERSION: &str = "1";
 /// invented one reaches nothing that a filter could not reach.
 const CHECK_BYTES: usize = 4;
 
-const NO_CURSOR: &str = "is not a cursor of this list: use `next` of the previous page";
+const NO_CURSOR: &str =
+    "is not a cursor of this list: use the value of `next` in the previous page";
 
 /// All lists with pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

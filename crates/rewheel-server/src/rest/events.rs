@@ -41,8 +41,9 @@ pub(super) async fn listen(
     let mut parameters = Parameters::read(&uri, &["kind", "job", "after"])?;
     let kinds = parameters.all("kind", KindName::parse);
     let job = parameters.one("job", str::parse::<JobId>);
-    let after =
-        parameters.one("after", |text| text.parse::<u64>().map_err(|_| "must be an event id"));
+    let after = parameters.one("after", |text| {
+        text.parse::<u64>().map_err(|_| "must be the id of an event, which is a number")
+    });
     parameters.finish()?;
     super::audit::about(&app, &caller, job).await?;
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse());
@@ -51,7 +52,7 @@ pub(super) async fn listen(
         Some(Err(_)) => {
             return Err(Problem::new(
                 Code::BadQuery,
-                "the Last-Event-ID header is not an event id",
+                "the Last-Event-ID header is not the id of an event: send the id of the last event that the client received",
             ));
         }
         None => after,
@@ -60,7 +61,7 @@ pub(super) async fn listen(
     let room = app.listener().ok_or_else(|| {
         Problem::new(
             Code::Throttled,
-            format!("the limit of {LISTENERS_MAX} event listeners is reached"),
+            format!("the server is at its limit of {LISTENERS_MAX} event streams"),
         )
         .hint("try again in a moment, or use another server")
     })?;

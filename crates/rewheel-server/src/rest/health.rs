@@ -37,7 +37,10 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
             let problem = Problem::from(error);
             Err(Problem { code: Code::StoreUnavailable, ..problem })
         }
-        Err(_) => Err(Problem::new(Code::StoreUnavailable, "the store does not answer")),
+        Err(_) => Err(Problem::new(
+            Code::StoreUnavailable,
+            format!("the store did not respond within {} s", STORE_TIMEOUT.as_secs()),
+        )),
     }
 }
 
@@ -70,9 +73,10 @@ async fn ask_store(engine: Engine) -> Health {
     let asked = clock.now();
     match engine.store().now().await {
         // Rounded up to a millisecond.
-        Ok(_) => {
-            Health::ok(format!("answered within {}ms", clock.now().since(asked).as_millis() + 1))
-        }
+        Ok(_) => Health::ok(format!(
+            "the store responded within {} ms",
+            clock.now().since(asked).as_millis() + 1
+        )),
         Err(error) => Health::down(error.with_causes()),
     }
 }
@@ -82,25 +86,31 @@ async fn jobs_health(engine: Engine) -> Health {
         Ok(None) => Health::ok("all job rows are readable"),
         Ok(Some(risk)) => Health::degraded(risk.message),
         // The check of the store reports why it does not respond.
-        Err(error) => Health::degraded(format!("failed to read: {}", error.with_causes())),
+        Err(error) => {
+            Health::degraded(format!("failed to check the job rows: {}", error.with_causes()))
+        }
     }
 }
 
 fn engine_health(status: &EngineStatus) -> Health {
     match status.failed {
-        Some(name) => Health::down(format!("the {name} loop failed; this server is stopping")),
-        None => Health::ok("all loops are running"),
+        Some(name) => {
+            Health::down(format!("the {name} loop of the engine failed; this server is stopping"))
+        }
+        None => Health::ok("all loops of the engine are running"),
     }
 }
 
 fn lease_health(status: &EngineStatus) -> Health {
     if status.lease_expired {
-        return Health::down("lease expired; no new attempts start until it is renewed");
+        return Health::down(
+            "the lease of this server expired; no attempt starts until the server renews the lease",
+        );
     }
-    Health::ok(format!("holder {} is alive", status.holder))
+    Health::ok(format!("the lease of holder {} is valid", status.holder))
 }
 
 fn concurrency_health(status: &EngineStatus) -> Health {
     let used = status.concurrency - status.concurrency_free.min(status.concurrency);
-    Health::ok(format!("{used} of {} in use", status.concurrency))
+    Health::ok(format!("{used} of {} slots are in use", status.concurrency))
 }

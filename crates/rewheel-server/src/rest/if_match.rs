@@ -33,8 +33,8 @@ impl IfMatch {
             }
         };
         parsed.filter(|_| values.next().is_none()).ok_or_else(|| {
-            Problem::new(Code::BadQuery, "the header If-Match is not one ETag of this server")
-                .hint("send the ETag of the last answer as it is")
+            Problem::new(Code::BadQuery, "the If-Match header is not a single ETag of this server")
+                .hint("send the ETag header of an earlier response unchanged")
         })
     }
 

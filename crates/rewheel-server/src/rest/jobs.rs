@@ -136,17 +136,17 @@ async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<
         Changed::Wanted { .. } => JobState::Leased,
         Changed::WrongState(state) => return Err(wrong_state(done, state)),
         Changed::NeedsDeadline => {
-            let why = "the deadline is in the past, or before the job is due";
+            let why = "the deadline of the job is in the past, or before the job is due";
             return Err(Problem::new(Code::WrongState, why)
-                .hint("first PATCH the job with a later deadline, or with null for none"));
+                .hint("first change the deadline with PATCH /v1/jobs/{id}: set a later time, or null to remove it"));
         }
         Changed::VersionChanged(version) => {
-            let detail = format!("the job has changed: it is now at version {version}");
+            let detail = format!("job {id} has changed: its version is now {version}");
             return Err(Problem::new(Code::VersionChanged, detail)
-                .hint("read it again and repeat the change with the new ETag"));
+                .hint("read the job again, then send the request with its new ETag"));
         }
         Changed::TooLarge { bytes_max } => {
-            let why = format!("is larger than the limit of the store, {bytes_max} bytes");
+            let why = format!("is too large: the limit of the store is {bytes_max} bytes");
             return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/payload", why)]));
         }
         Changed::Reserved => return Err(reserved(id)),
@@ -179,19 +179,19 @@ pub(super) async fn document(
 fn reserved(id: JobId) -> Problem {
     Problem::new(
         Code::Forbidden,
-        format!("job {id} is internal to the server: its kind is reserved"),
+        format!("job {id} is an internal job of the server and cannot be changed"),
     )
-    .hint("use POST /v1/operations/{id}/abort to stop an operation; it cannot be changed otherwise")
+    .hint("to stop a bulk operation, use POST /v1/operations/{id}/abort")
 }
 
 fn wrong_state(done: &str, state: JobState) -> Problem {
     let problem = Problem::new(Code::WrongState, format!("a job that is {state} cannot be {done}"));
     match state {
         JobState::Leased => {
-            problem.hint("it is running or about to run: wait until it ends, or pause it first")
+            problem.hint("the job is running or will run soon: wait until the attempt ends, or pause the job first")
         }
         JobState::Succeeded | JobState::Failed | JobState::Cancelled => {
-            problem.hint("it has ended: submit a new job")
+            problem.hint("the job has ended: submit a new job")
         }
         JobState::Scheduled | JobState::Paused | JobState::Dead => problem,
     }
@@ -204,5 +204,5 @@ fn parse_id(text: &str) -> Result<JobId, Problem> {
 
 pub(super) fn not_found(id: JobId) -> Problem {
     Problem::new(Code::NotFound, format!("job {id} does not exist"))
-        .hint("it was never submitted, or its retention has passed")
+        .hint("check the id; the job was never submitted, or was deleted after its retention")
 }

@@ -99,9 +99,9 @@ pub(super) async fn delete(
     let kind = writable(&app, &name)?;
     let engine = app.engine_for_work()?;
     if engine.has_handler(&kind) {
-        let detail = format!("this server runs a handler for `{kind}`");
+        let detail = format!("kind `{kind}` cannot be deleted: this server has a handler for it");
         return Err(Problem::new(Code::WrongState, detail).hint(
-            "first restart the server without the handler; to stop the jobs, pause the kind",
+            "remove the handler and restart the server first; to only stop the jobs, pause the kind",
         ));
     }
     let document = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;
@@ -122,10 +122,9 @@ pub(super) async fn change(
     let if_version = IfMatch::read(&headers)?.version();
     let kind = KindName::parse(&name).map_err(|_| not_found(&name))?;
     if kind.is_reserved() {
-        let why =
-            format!("`{kind}` is internal to the engine: it cannot be paused, parked or resumed");
+        let why = format!("kind `{kind}` is internal to the engine and cannot be changed");
         return Err(Problem::new(Code::Forbidden, why)
-            .hint("use POST /v1/operations/{id}/abort to stop one operation"));
+            .hint("to stop a bulk operation, use POST /v1/operations/{id}/abort"));
     }
     let engine = app.engine_for_work()?;
     let what = KindEditVerb::Change(change(caller.who()));
@@ -139,7 +138,7 @@ pub(super) async fn change(
 fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
     let kind = KindName::parse(name).map_err(|error| {
         Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
-            .hint("it must match the last part of the path")
+            .hint("the name of the kind is the last part of the path")
     })?;
     if kind.is_reserved() {
         let why = "must not begin with `rewheel.`: these kinds are reserved";
@@ -147,7 +146,9 @@ fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
     if app.config().kinds.contains_key(&kind) {
-        let detail = format!("`{kind}` is defined in the server's config file");
+        let detail = format!(
+            "kind `{kind}` is defined in the config file of the server and cannot be changed by REST"
+        );
         return Err(Problem::new(Code::ManagedByConfig, detail)
             .hint(format!("change [kinds.{kind}] in the config file and restart the server")));
     }
@@ -178,7 +179,7 @@ async fn write_kind(
             (IfMatch::Exists | IfMatch::Version(_), None) => {
                 let detail = format!("kind `{kind}` does not exist");
                 return Err(Problem::new(Code::VersionChanged, detail)
-                    .hint("send the request without If-Match to create it"));
+                    .hint("to create the kind, send the request without If-Match"));
             }
             (IfMatch::Version(wanted), Some(before)) if before.version != wanted => {
                 return Err(version_changed(before));
@@ -195,7 +196,8 @@ async fn write_kind(
             KindEdited::VersionChanged(_) | KindEdited::HasJobs(_) | KindEdited::NotFound => {}
         }
     }
-    let detail = format!("kind `{kind}` is being changed by other requests");
+    let detail =
+        format!("kind `{kind}` was not changed: other requests are changing it at the same time");
     Err(Problem::new(Code::VersionChanged, detail).hint("send the request again in a moment"))
 }
 
@@ -207,7 +209,7 @@ fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
         KindEdited::HasJobs(_) => {
             let detail = format!("kind `{name}` has unfinished jobs");
             let hint = format!(
-                "let them end, or cancel them: POST /v1/jobs/cancel with {{\"filter\":{{\"kind\":\"{name}\",\
+                "wait until its jobs have ended, or cancel them: POST /v1/jobs/cancel with {{\"filter\":{{\"kind\":\"{name}\",\
                  \"state\":[\"scheduled\",\"leased\",\"paused\",\"dead\"]}}}}"
             );
             Err(Problem::new(Code::WrongState, detail).hint(hint))
@@ -216,9 +218,9 @@ fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
 }
 
 fn version_changed(kind: &Kind) -> Problem {
-    let detail = format!("kind `{}` has changed: it is now at version {}", kind.name, kind.version);
+    let detail = format!("kind `{}` has changed: its version is now {}", kind.name, kind.version);
     Problem::new(Code::VersionChanged, detail)
-        .hint("read it again and repeat the change with the new ETag")
+        .hint("read the kind again, then send the request with its new ETag")
 }
 
 fn not_found(name: &str) -> Problem {

@@ -27,7 +27,10 @@ pub(super) async fn keep(
     let bytes = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
     if bytes > limits.url_bytes_max {
         let detail = format!("the path with its query has {bytes} bytes");
-        let hint = format!("the limit is {}: server.limits.url_bytes_max", limits.url_bytes_max);
+        let hint = format!(
+            "the limit is {} bytes: make the URL shorter, or raise server.limits.url_bytes_max in the config",
+            limits.url_bytes_max
+        );
         return Err(Problem::new(Code::UrlTooLong, detail).hint(hint));
     }
     let is_always = ALWAYS.contains(&uri.path());
@@ -37,9 +40,10 @@ pub(super) async fn keep(
         return Ok(next.run(request).await);
     }
     let Some(_room) = app.request() else {
-        let detail = format!("the server is already handling {} requests", limits.requests_max);
+        let detail =
+            format!("the server is at its limit of {} concurrent requests", limits.requests_max);
         return Err(Problem::new(Code::Overloaded, detail)
-            .hint("try again in a moment; the limit is server.limits.requests_max"));
+            .hint("send the request again in a moment; the limit is server.limits.requests_max"));
     };
     Ok(next.run(request).await)
 }

@@ -20,7 +20,7 @@ const ADDED_BY_PROXIES: [HeaderName; 3] = [FORWARDED, VIA, HeaderName::from_stat
 pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(name) = headers.keys().find(|name| is_added_by_proxies(name)) {
         let why = format!(
-            "this server has no tokens and rejects requests that came through a proxy (header `{name}`)"
+            "the request came through a proxy (header `{name}`), and a server without tokens accepts only direct requests"
         );
         return Err(refused(&why));
     }
@@ -35,7 +35,7 @@ pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if is_named_here && is_own_page {
         return Ok(());
     }
-    let why = "this server has no tokens and accepts only requests to `localhost` or an IP address, none from a page of another site";
+    let why = "a server without tokens accepts only requests to `localhost` or an IP address, and no requests from web pages of other sites";
     Err(refused(why))
 }
 

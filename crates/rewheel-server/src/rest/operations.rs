@@ -49,10 +49,9 @@ pub(super) async fn order_incident(
     caller.narrow(&mut order.bulk.selection.filter)?;
     let preview = app.engine_for_work()?.preview(&order.bulk).await.map_err(refused)?;
     if preview.count == Count::Exactly(0) {
-        let detail = format!("incident {id} has no jobs for {verb}");
-        return Err(
-            Problem::new(Code::NotFound, detail).hint("GET /v1/incidents lists the incidents")
-        );
+        let detail = format!("incident {id} does not exist, or has no jobs to {verb}");
+        return Err(Problem::new(Code::NotFound, detail)
+            .hint("GET /v1/incidents lists all incidents with their ids"));
     }
     obey(&app, &caller, order).await
 }
@@ -113,9 +112,9 @@ pub(super) async fn abort(
     let Some(operation) = find(engine, &caller, &id).await? else { return answer(&id, None) };
     let abort = Change { job: operation.id, what: ChangeVerb::Abort, if_version };
     if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
-        let detail = format!("the operation has changed: its job is now at version {version}");
+        let detail = format!("operation {id} has changed: the version of its job is now {version}");
         return Err(Problem::new(Code::VersionChanged, detail)
-            .hint("GET /v1/jobs/{id} returns its ETag; send the request without If-Match to abort in any case"));
+            .hint("send the ETag of GET /v1/jobs/{id}, or send the request without If-Match to abort the operation in any case"));
     }
     answer(&id, engine.operation(operation.id).await?.as_ref())
 }
@@ -135,8 +134,9 @@ async fn find(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Opera
 
 fn answer(id: &str, operation: Option<&Operation>) -> Result<Response, Problem> {
     let operation = operation.ok_or_else(|| {
-        Problem::new(Code::NotFound, format!("operation {id} does not exist"))
-            .hint("it was never started, or its retention has passed")
+        Problem::new(Code::NotFound, format!("operation {id} does not exist")).hint(
+            "check the id; the operation was never started, or was deleted after its retention",
+        )
     })?;
     Ok(Json(OperationDocument::new(operation)).into_response())
 }

@@ -31,8 +31,10 @@ impl Parameters {
             } else if known.is_empty() {
                 parameters.wrong(&name, "is unknown: this route has no query parameters");
             } else {
-                parameters
-                    .wrong(&name, format!("is unknown: the parameters are {}", known.join(", ")));
+                parameters.wrong(
+                    &name,
+                    format!("is unknown: the known parameters are {}", known.join(", ")),
+                );
             }
         }
         Ok(parameters)
@@ -42,7 +44,7 @@ impl Parameters {
     pub(super) fn limit(&mut self) -> usize {
         let limit = self.one("limit", |text| {
             let limit = text.parse().ok().filter(|limit| (1..=Limits::PAGE_MAX).contains(limit));
-            limit.ok_or_else(|| format!("must be 1..{}", Limits::PAGE_MAX))
+            limit.ok_or_else(|| format!("must be 1 to {}", Limits::PAGE_MAX))
         });
         limit.unwrap_or(LIMIT_DEFAULT)
     }
@@ -56,7 +58,9 @@ impl Parameters {
     pub(super) fn after_as<T: FromStr>(&mut self, list: List) -> Option<T> {
         self.one("cursor", |text| {
             let position = list.position(text)?;
-            position.parse().map_err(|_| "is not a cursor of this list")
+            position.parse().map_err(
+                |_| "is not a cursor of this list: use the value of `next` in the previous page",
+            )
         })
     }
 
@@ -93,7 +97,7 @@ impl Conditions for Parameters {
     ) -> Option<T> {
         let mut all = self.all(name, parse);
         if all.len() > 1 {
-            self.wrong(name, "must be given only once");
+            self.wrong(name, "occurs more than once: send it only once");
         }
         all.pop()
     }

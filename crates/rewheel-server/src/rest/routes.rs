@@ -42,15 +42,19 @@ pub(crate) fn groups() -> [Group; 8] {
         group("jobs", "Submit, read and change jobs.", jobs::routes()),
         group(
             "bulk",
-            "Change many jobs at once. An operation continues if its node dies.",
+            "Change many jobs at once. If the node that runs an operation dies, another node continues the operation.",
             bulk::routes(),
         ),
-        group("incidents", "Failures grouped by cause.", incidents::routes()),
+        group("incidents", "Failed jobs grouped by cause.", incidents::routes()),
         group("kinds", "Kinds of jobs and their settings.", kinds::routes()),
         group("fleet", "Holders, statistics, the audit log and live events.", fleet::routes()),
-        group("workers", "Run jobs in your own process, in any language.", workers::routes()),
+        group(
+            "workers",
+            "Run jobs in your own process, in any language. A worker claims jobs, sends heartbeats and reports results.",
+            workers::routes(),
+        ),
         group("tokens", "Access tokens and their roles.", tokens::routes()),
-        group("server", "Health checks, metrics and this document.", server::routes()),
+        group("server", "Health checks, metrics and the OpenAPI document.", server::routes()),
     ]
 }
 

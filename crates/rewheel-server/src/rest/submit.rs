@@ -81,7 +81,7 @@ pub(super) async fn batch(
     });
     parameters.finish()?;
     if headers.contains_key(IDEMPOTENCY_KEY) {
-        let message = "have their own keys: the Idempotency-Key header is for a single job";
+        let message = "cannot be combined with the Idempotency-Key header, which is for a single job: set `key` in each job instead";
         let errors = vec![FieldError::new("/jobs", message)];
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
@@ -218,14 +218,14 @@ fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
     if problem.code != Code::TooLarge {
         return problem;
     }
-    let message = format!("is larger than the limit of {bytes_max} bytes");
+    let message = format!("is too large: the limit is {bytes_max} bytes");
     Problem { errors: vec![FieldError::new("/payload", message)], ..problem }
 }
 
 /// Takes the key from the header, if the body has none.
 fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
     let header = idempotency_key(headers).map_err(|why| {
-        let detail = format!("the Idempotency-Key header is not valid: it {why}");
+        let detail = format!("the Idempotency-Key header is not valid: the key {why}");
         Problem::new(Code::BadQuery, detail)
     })?;
     let Some(header) = header else { return Ok(()) };
@@ -238,7 +238,7 @@ fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
         (Ok(key), Some(own)) if key == *own => {}
         (Ok(_), Some(_)) => {
             return wrong(
-                "differs from the Idempotency-Key header: send only one of them".to_owned(),
+                "differs from the Idempotency-Key header: send only one of the two".to_owned(),
             );
         }
         (Err(why), _) => return wrong(format!("(from the Idempotency-Key header) {why}")),

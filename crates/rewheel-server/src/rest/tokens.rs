@@ -31,7 +31,7 @@ pub(super) async fn create(
     Parameters::read(&uri, &[])?.finish()?;
     let (new, text) = make(&body::read(body, SMALL_BYTES_MAX).await?)?;
     if !caller.has_token() && !new.roles.allow(TokenRole::Admin) {
-        let why = "must include `admin`: once the first token exists, every request needs one";
+        let why = "must include `admin`: the first token must be able to create other tokens, because every later request needs a token";
         return Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/roles", why)]));
     }
     let put = app.engine_for_work()?.store().put_token(&new, caller.who()).await;
@@ -78,7 +78,7 @@ pub(super) async fn revoke(
         return Ok(Json(TokenDocument::new(&token)).into_response());
     }
     let tokens = timeout(LIST_MAX, store.tokens()).await.map_err(|_| {
-        Problem::new(Code::StoreUnavailable, "the store failed to list its tokens")
+        Problem::new(Code::StoreUnavailable, "the store did not return the list of tokens in time")
             .hint("revoke the token by its id, or send the request again in a moment")
     })?;
     let id = find(&tokens?, &wanted).ok_or_else(not_found)?.id;

@@ -127,13 +127,17 @@ async fn renew(worker: &RemoteWorker<'_>) -> Result<(), WorkerError> {
 
 impl From<WorkerError> for Problem {
     fn from(error: WorkerError) -> Problem {
-        let hint = "stop all work, then claim again with \"holder\":null";
+        let hint = "stop all running jobs of this worker, then claim again with \"holder\":null";
         match error {
-            WorkerError::Expired(holder) => {
-                Problem::new(Code::HolderExpired, format!("holder {holder} has expired")).hint(hint)
-            }
+            WorkerError::Expired(holder) => Problem::new(
+                Code::HolderExpired,
+                format!("the lease of holder {holder} has expired"),
+            )
+            .hint(hint),
             WorkerError::NotOwner(holder) => {
-                let why = format!("holder {holder} belongs to another token, or is an engine");
+                let why = format!(
+                    "holder {holder} belongs to another token, or is a node and not a worker"
+                );
                 Problem::new(Code::Forbidden, why).hint(hint)
             }
             WorkerError::Store(error) => error.into(),
@@ -154,12 +158,14 @@ fn check_kinds(engine: &Engine, kinds: &[KindName]) -> Result<(), Problem> {
                     RunnerKind::Callback => "callback",
                     RunnerKind::Handler | RunnerKind::Worker => "handler",
                 };
-                let message = format!("`{kind}` has the runner `{runner}`, not `worker`");
+                let message = format!(
+                    "`{kind}` has the runner `{runner}`: workers can claim only kinds with the runner `worker`"
+                );
                 return Err(blame(Code::InvalidField, message));
             }
             None => {
                 return Err(blame(Code::UnknownKind, format!("`{kind}` does not exist"))
-                    .hint("define it under [kinds] in the config, or with PUT /v1/kinds/{kind}, with runner = \"worker\""));
+                    .hint("create the kind with the runner `worker`: in the config under [kinds], or with PUT /v1/kinds/{kind}"));
             }
         }
     }

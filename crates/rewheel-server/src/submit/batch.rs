@@ -16,7 +16,7 @@ pub fn parse_batch(
 ) -> Result<Vec<Result<NewJob, Problem>>, Problem> {
     let mut fields = Fields::read(text, "", &["jobs"])?;
     let Some(raw) = fields.take("jobs") else {
-        fields.wrong("jobs", "is required: a list of jobs");
+        fields.wrong("jobs", "is required: set it to a list of jobs");
         return Err(Problem::of_fields(Code::InvalidField, fields.into_errors()));
     };
     let entries = List::read(raw.get(), Limits::SUBMIT_MAX);

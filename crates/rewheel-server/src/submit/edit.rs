@@ -37,8 +37,8 @@ pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> 
         return Err(Problem::of_fields(code, errors));
     }
     if edit == Edit::default() {
-        let problem = Problem::new(Code::InvalidField, "the request changes nothing");
-        return Err(problem.hint(format!("the fields are {}", FIELDS.join(", "))));
+        let problem = Problem::new(Code::InvalidField, "the request contains no field to change");
+        return Err(problem.hint(format!("send at least one of the fields {}", FIELDS.join(", "))));
     }
     Ok(edit)
 }

@@ -67,23 +67,27 @@ fn null_means_that_a_field_is_not_set() {
 
 #[test]
 fn a_bad_value_is_named_with_what_it_must_be() {
-    check(r#""priority":10"#, "/priority", "must be 0..9");
-    check(r#""priority":-1"#, "/priority", "must be 0..9");
+    check(r#""priority":10"#, "/priority", "must be 0 to 9");
+    check(r#""priority":-1"#, "/priority", "must be 0 to 9");
     check(r#""priority":1.5"#, "/priority", "must be a whole number");
     check(r#""priority":"9""#, "/priority", "must be a whole number");
     check(r#""delay":"-5s""#, "/delay", "must not be negative");
     check(r#""delay":5"#, "/delay", "must be a string");
     check(r#""delay":"36501d""#, "/delay", "must be 36500d or shorter");
-    check(r#""delay":"1s","due":"2030-01-01T00:00:00Z""#, "/due", "cannot be combined with delay");
+    check(
+        r#""delay":"1s","due":"2030-01-01T00:00:00Z""#,
+        "/due",
+        "cannot be combined with `delay`: remove one of the two",
+    );
     check(r#""deadline":"soon""#, "/deadline", "must be a time such as 2026-01-31T12:00:00.000Z");
-    check(r#""attempts_max":0"#, "/attempts_max", "must be 1..4294967295");
+    check(r#""attempts_max":0"#, "/attempts_max", "must be 1 to 4294967295");
     check(r#""attempt_timeout":"0s""#, "/attempt_timeout", "must be longer than 0s");
     check(r#""key":"""#, "/key", "must be 1 to 255 bytes without control characters");
     let long = format!(r#""key":"{}""#, "k".repeat(256));
     check(&long, "/key", "must be 1 to 255 bytes without control characters");
     check(r#""tenant":7"#, "/tenant", "must be a string");
     let fields = super::FIELDS.join(", ");
-    check(r#""prioritty":1"#, "/prioritty", &format!("is unknown: the fields are {fields}"));
+    check(r#""prioritty":1"#, "/prioritty", &format!("is unknown: the known fields are {fields}"));
 }
 
 #[test]

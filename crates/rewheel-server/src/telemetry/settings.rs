@@ -135,7 +135,7 @@ fn check_endpoint(endpoint: &str, protocol: Protocol) -> Result<(), TelemetryErr
             wrong("must not contain a password: use OTEL_EXPORTER_OTLP_HEADERS")
         }
         Ok(url) if url.scheme() == "https" && protocol == Protocol::Grpc => wrong(
-            "gRPC is supported without TLS only: set protocol = \"http\", or use a collector in your own network",
+            "must begin with http:// because gRPC is supported only without TLS: use http://, or set telemetry.protocol = \"http\"",
         ),
         Ok(_) => Ok(()),
         Err(_) => wrong("must be a URL such as http://127.0.0.1:4318"),

@@ -37,7 +37,7 @@ impl<E> Watched<E> {
         let was_failing = self.is_failing.swap(done.is_err(), Ordering::Relaxed);
         match &done {
             Err(error) if !was_failing => {
-                tracing::warn!(what = self.what, %error, "telemetry export failed; telemetry is dropped until the collector answers");
+                tracing::warn!(what = self.what, %error, "telemetry export failed; the server drops telemetry until the collector responds");
             }
             Ok(()) if was_failing => {
                 tracing::info!(what = self.what, "telemetry export works again")

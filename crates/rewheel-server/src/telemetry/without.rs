@@ -18,7 +18,7 @@ impl Telemetry {
         settings.check()?;
         if settings.target(|name| std::env::var(name).ok())?.is_some() {
             let why =
-                "this build does not support OTLP: build it with the feature `otlp`".to_owned();
+                "this build has no support for OTLP: build Rewheel with the feature `otlp`, or remove this setting".to_owned();
             return Err(TelemetryError::Setting { key: "otlp", why });
         }
         Ok(Telemetry)

@@ -60,10 +60,10 @@ impl Certificates {
                 match read(&self.files) {
                     Ok(config) => {
                         self.config = config;
-                        tracing::info!("certificate reloaded");
+                        tracing::info!("reloaded the certificate");
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "failed to reload the certificate; the old one stays in use")
+                        tracing::warn!(%error, "failed to reload the certificate; the server keeps the old certificate")
                     }
                 }
             }
@@ -93,7 +93,7 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     if chain.is_empty() {
         return Err(TlsError::new(
             certificate,
-            "contains no certificate: PEM begins with BEGIN CERTIFICATE",
+            "contains no certificate: it must have a line BEGIN CERTIFICATE",
         ));
     }
     let secret = PrivateKeyDer::from_pem_slice(&secret)

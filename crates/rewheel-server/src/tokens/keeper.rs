@@ -120,7 +120,7 @@ impl Caller {
             (Some(own), Some(_)) => {
                 let why = format!("this token is limited to the tenant `{own}`");
                 Err(Problem::new(Code::Forbidden, why)
-                    .hint("leave out `tenant`: the token sets it"))
+                    .hint("leave out `tenant`: the server uses the tenant of the token"))
             }
         }
     }
@@ -134,7 +134,7 @@ impl Caller {
     pub(crate) fn whole(&self, hint: &str) -> Result<(), Problem> {
         let Some(tenant) = &self.tenant else { return Ok(()) };
         let why = format!(
-            "this request concerns all tenants, and this token is limited to tenant `{tenant}`"
+            "this request is about all tenants, but the token is limited to tenant `{tenant}`"
         );
         Err(Problem::new(Code::Forbidden, why).hint(hint))
     }
@@ -229,7 +229,7 @@ impl Keeper {
             Some(token) => Ok(Caller::of_token(token)),
             None => {
                 let id = id.map(|id| id.to_string());
-                tracing::info!(id, "request with an invalid token rejected");
+                tracing::info!(id, "rejected a request with an invalid token");
                 Err(bad_token())
             }
         }
@@ -332,7 +332,7 @@ impl Keeper {
             (Err((problem, works)), Some(old)) if asked.since(old.read) < works.believed_max() => {
                 tracing::debug!(
                     detail = problem.detail,
-                    "failed to read tokens; the last known ones stay valid"
+                    "failed to read the tokens from the store; the tokens that were read before stay valid"
                 );
                 let failed = Some((self.clock.now(), works));
                 Known { failed, ..(*old).clone() }
@@ -352,7 +352,8 @@ impl Keeper {
         let asked = self.clock.now();
         let can_wait =
             self.latest().is_none_or(|old| asked.since(old.read) >= BELIEVED_IF_SLOW_MAX);
-        let silent = || Problem::new(Code::StoreUnavailable, "the store does not answer");
+        let silent =
+            || Problem::new(Code::StoreUnavailable, "the store did not return the tokens in time");
         let mut reading = store.tokens();
         match timeout(PROBE_AFTER, &mut reading).await {
             Ok(Ok(tokens)) => return Ok(tokens),
@@ -405,7 +406,7 @@ fn no_token() -> Problem {
 
 pub(crate) fn bad_token() -> Problem {
     Problem::new(Code::Unauthorized, "the token is unknown or no longer valid")
-        .hint("it was revoked, has expired, or belongs to another store: see `rewheel token list`")
+        .hint("use another token: this one was revoked, has expired, or belongs to another store; `rewheel token list` shows all tokens")
 }
 
 #[cfg(test)]

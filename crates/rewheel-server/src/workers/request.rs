@@ -91,13 +91,13 @@ impl ClaimRequest {
         let has_kinds = fields.has("kinds");
         let kinds = fields.texts("kinds", KindName::parse);
         if !has_kinds || (kinds.is_empty() && fields_ok(&fields)) {
-            fields.wrong("kinds", "must list the kinds that this worker runs");
+            fields.wrong("kinds", "is required: list the kinds that this worker runs");
         } else if kinds.len() > KINDS_MAX {
-            fields.wrong("kinds", format!("must be {KINDS_MAX} or fewer"));
+            fields.wrong("kinds", format!("must have {KINDS_MAX} entries or fewer"));
         }
         let max = fields.number("max", |max| {
             let max = usize::try_from(max).ok().filter(|max| (1..=Limits::BATCH_MAX).contains(max));
-            max.ok_or_else(|| format!("must be 1..{}", Limits::BATCH_MAX))
+            max.ok_or_else(|| format!("must be 1 to {}", Limits::BATCH_MAX))
         });
         let wait = fields.text("wait", |text| {
             let wait = duration::parse(text).map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ impl SettleRequest {
                     }
                 }
             }
-            None => fields.wrong("results", "is required: a list"),
+            None => fields.wrong("results", "is required: set it to a list of results"),
         }
         match holder {
             Some(holder) => finish(fields).map(|()| SettleRequest { holder, results }),
@@ -250,11 +250,14 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
         (Some("cancel"), None) => Some(Report::Cancel),
         (Some("snooze"), Some(after)) => Some(Report::Snooze(after)),
         (Some("snooze"), None) => {
-            fields.wrong("after", "is required for snooze");
+            fields.wrong("after", "is required with the verdict `snooze`: set it to a duration");
             None
         }
         (Some("done" | "stop" | "dead" | "fail" | "pause" | "cancel"), Some(_)) => {
-            fields.wrong("after", "is for retry and snooze only");
+            fields.wrong(
+                "after",
+                "is allowed only with the verdicts `retry` and `snooze`: remove it",
+            );
             None
         }
         (Some(_), _) => {
@@ -293,7 +296,10 @@ fn name(text: &str) -> Result<String, String> {
         || text.len() > Limits::HOLDER_NAME_BYTES_MAX
         || text.contains(char::is_control)
     {
-        return Err(format!("must be 1 to {} bytes of text", Limits::HOLDER_NAME_BYTES_MAX));
+        return Err(format!(
+            "must have 1 to {} bytes and no control characters",
+            Limits::HOLDER_NAME_BYTES_MAX
+        ));
     }
     Ok(text.to_owned())
 }

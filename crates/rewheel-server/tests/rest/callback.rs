@@ -90,7 +90,8 @@ async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
         assert_eq!(told("code"), ["409", "409", "410"]);
         assert_eq!(told("decision"), ["snooze", "snooze", "fail"]);
         assert_eq!(attempts[0]["delay"], "100ms");
-        let why = "attempt 1 was rejected with 409; snoozed for 100ms, which does not count as an attempt";
+        let why =
+            "attempt 1 was rejected with 409; snoozed for 100ms, and the attempt is not counted";
         assert_eq!(done.body["due_because"], json!({"reason": "snooze", "text": why}));
     });
     tokio::select! {

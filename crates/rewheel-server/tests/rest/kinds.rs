@@ -162,7 +162,7 @@ async fn rules_for_failures_survive_being_read_and_written_back() {
 
         let bad = r#"{"failure_rules":[{"then":"retry"},{"then":"dead"}]}"#;
         let refused = api.put("/v1/kinds/hook", bad).await;
-        assert_eq!((refused.status, refused.blamed()), (422, vec!["/routes/1"]));
+        assert_eq!((refused.status, refused.blamed()), (422, vec!["/failure_rules/1"]));
         assert_eq!(api.get("/v1/kinds/hook").await.body, shown.body);
     })
     .await;

@@ -20,7 +20,7 @@ async fn nobody_beyond_this_machine_can_reach_it() {
         config.server.listen = SocketAddr::from((address, 0));
         let error = Server::bind(config).await.unwrap_err();
         assert!(matches!(error, ServeError::BeyondLoopback(_)), "{error}");
-        assert!(error.to_string().contains("no tokens"));
+        assert!(error.to_string().contains("without tokens"));
     }
 }
 

@@ -124,7 +124,7 @@ async fn a_kind_that_was_put_names_only_variables_that_are_listed() {
         for name in ["CARGO_MANIFEST_DIR", "NOBODY_HAS_SET_THIS"] {
             let refused = api.put("/v1/kinds/pay", &put(&format!("Bearer ${{{name}}}"))).await;
             assert_eq!(refused.blamed(), ["/callback/headers/authorization"]);
-            let why = format!("must not use the variable `{name}`: add it to server.callback_env");
+            let why = format!("uses the environment variable `{name}`, which is not in server.callback_env");
             let said = refused.body["errors"][0]["message"].as_str().unwrap();
             assert!(said.starts_with(&why), "{said}");
         }

@@ -105,7 +105,10 @@ pub(super) fn parse(
         None => Vec::new(),
     };
     if further.len() > FAILOVER_MAX {
-        return Err(CallbackError::of("failover", format!("must be at most {FAILOVER_MAX}")));
+        return Err(CallbackError::of(
+            "failover",
+            format!("must have {FAILOVER_MAX} entries or fewer"),
+        ));
     }
     for (index, entry) in further.into_iter().enumerate() {
         let entry = match entry.as_str() {

@@ -70,23 +70,23 @@ fn a_wrong_value_is_named_with_its_field() {
     refuse(with("headers", json!("Bearer x")), "headers: must be an object of strings");
     refuse(
         with("headers", json!({"a": "${REWHEEL__STORE__URL}"})),
-        "headers.a: environment variable",
+        "headers.a: uses the environment variable",
     );
-    refuse(with("headers", json!({"a b": "c"})), "headers.a b: is not the name of a header");
+    refuse(with("headers", json!({"a b": "c"})), "headers.a b: is not a valid header name");
     refuse(with("headers", json!({"a": "b\r\nc: d"})), "headers.a: contains a character");
     refuse(with("headers", json!({"Host": "a"})), "headers.Host: cannot be set");
     refuse(with("headers", json!({"webhook-id": "a"})), "headers.webhook-id: cannot be set");
     refuse(with("headers", json!({"Rewheel-Fence": "9"})), "headers.Rewheel-Fence: cannot be set");
-    refuse(with("headers", json!({"a": "${b"})), "headers.a: has a `${` without its `}`");
+    refuse(with("headers", json!({"a": "${b"})), "headers.a: has a `${` without a matching `}`");
     refuse(with("headers", json!({"a": "***"})), "headers.a: is a masked value");
     refuse(with("secrets", json!("whsec_x")), "secrets: must be a list of strings");
     refuse(with("secrets", json!(["***"])), "secrets.0: must be `whsec_` or `whsk_`");
     refuse(with("secrets", json!(["whsec_aGk="])), "secrets.0: is too short");
     refuse(
         with("secrets", json!(["${NOPE}"])),
-        "secrets.0: environment variable `NOPE` is not set",
+        "secrets.0: uses the environment variable `NOPE`, which is not set: set it and restart the server",
     );
-    refuse(with("success", json!([])), "success: is empty");
+    refuse(with("success", json!([])), "success: must not be empty");
     refuse(with("success", json!("2xx")), "success: invalid type");
     refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is no set");
     refuse(with("allow", json!(["10.0.0.0/33"])), "allow.0: `10.0.0.0/33` is not a network");
@@ -97,7 +97,10 @@ fn a_wrong_value_is_named_with_its_field() {
 #[test]
 fn a_missing_variable_is_named() {
     let settings = json!({"url": "https://pay.example", "headers": {"a": "${PAY_TOKEN} ${NOPE}"}});
-    refuse(settings, "headers.a: environment variable `NOPE` is not set");
+    refuse(
+        settings,
+        "headers.a: uses the environment variable `NOPE`, which is not set: set it and restart the server",
+    );
 }
 
 #[test]
@@ -165,12 +168,15 @@ fn variables_are_filled_into_urls_and_not_printed() {
     assert_eq!(shown, "https://b.example/***");
     let printed = format!("{callback:?}");
     assert!(printed.contains("key=${PAY_TOKEN}") && !printed.contains("s3cret"), "{printed}");
-    refuse(json!({"url": "https://${NOPE}/"}), "url: environment variable `NOPE` is not set");
+    refuse(
+        json!({"url": "https://${NOPE}/"}),
+        "url: uses the environment variable `NOPE`, which is not set: set it and restart the server",
+    );
     refuse(
         json!({"url": "https://x/${REWHEEL__STORE__URL}"}),
-        "url: environment variable `REWHEEL__STORE__URL` is reserved for the server",
+        "url: uses the environment variable `REWHEEL__STORE__URL`, which is reserved for the server: use another name",
     );
-    refuse(json!({"url": "https://x/${PAY_TOKEN"}), "url: has a `${` without its `}`");
+    refuse(json!({"url": "https://x/${PAY_TOKEN"}), "url: has a `${` without a matching `}`");
 }
 
 /// The value of a variable is not a template, and cannot change the host of a job.
@@ -198,7 +204,7 @@ fn the_value_of_a_variable_is_taken_as_it_is() {
     );
     assert_eq!(
         value("https://u:p@a.example/").unwrap_err().message(),
-        "must not contain a user or a password: use headers"
+        "must not contain a user or a password: send credentials in `headers`"
     );
 }
 
@@ -238,7 +244,10 @@ fn a_kind_of_rest_stays_below_the_ceiling() {
     let allow = parse(&metadata).unwrap().within(&ceiling).allow().clone();
     assert!(allow.check("10.0.0.1".parse().unwrap()).is_ok());
     let refused = allow.check("169.254.169.254".parse().unwrap()).unwrap_err().to_string();
-    assert!(refused.ends_with("only a kind in the server's config file may call it"), "{refused}");
+    assert!(
+        refused.ends_with("only a kind in the config file of the server may call this address"),
+        "{refused}"
+    );
     let refused = parse(&metadata)
         .unwrap()
         .within(&Ceiling::default())
@@ -317,7 +326,7 @@ fn each_further_url_is_checked_as_the_first_is() {
         with(json!(["https://b.example", "ftp://c.example"])),
         "failover.1.url: must begin with",
     );
-    refuse(with(json!(["https://b.example/{nobody}"])), "failover.0.url: `{nobody}` is not");
+    refuse(with(json!(["https://b.example/{nobody}"])), "failover.0.url: `{nobody}` is unknown");
     refuse(with(json!(["http://10.0.0.1/"])), "failover.0.url: ");
     refuse(
         with(json!([{"url": "https://u:p@b.example"}])),
@@ -329,7 +338,7 @@ fn each_further_url_is_checked_as_the_first_is() {
         with(json!([{"url": "https://b.example", "region": "E U"}])),
         "failover.0.region: must be",
     );
-    refuse(with(json!(vec!["https://b.example"; 17])), "failover: must be at most 16");
+    refuse(with(json!(vec!["https://b.example"; 17])), "failover: must have 16 entries or fewer");
     refuse(json!({"url": "https://a.example", "region": ""}), "region: must be 1 to 63");
     let allowed = json!({"url": "https://a.example", "failover": ["http://10.0.0.1/"], "allow": ["10.0.0.0/8"]});
     assert!(parse(&allowed).is_ok());

@@ -119,7 +119,10 @@ fn what_the_payload_lacks_is_named() {
     {
         let error = render("https://x/{payload.order}", None, &payload).unwrap_err();
         let NoUrl::BadPayload(why) = error else { panic!("{error:?}") };
-        assert!(why.starts_with("the url needs /order of the payload: "), "{why}");
+        assert!(
+            why.starts_with("the callback url needs the value at /order in the payload: "),
+            "{why}"
+        );
     }
     let template = UrlTemplate::parse("https://x/{payload.order}", &|_| None).unwrap();
     assert!(matches!(template.render(&job(None, b"\xff")), Err(NoUrl::BadPayload(_))));
@@ -142,12 +145,12 @@ fn a_template_that_cannot_work_is_refused() {
         ("https://pay.example/a b", "contains a space"),
         ("https://pay.example:{payload.port}/", "is not a valid url"),
         ("{payload.url}", "is not a valid url"),
-        ("https://x/{order}", "`{order}` is not {id}"),
-        ("https://x/{payload}", "`{payload}` is not {id}"),
-        ("https://x/{payload.a..b}", "`{payload.a..b}` is not {id}"),
+        ("https://x/{order}", "`{order}` is unknown: use {id}"),
+        ("https://x/{payload}", "`{payload}` is unknown: use {id}"),
+        ("https://x/{payload.a..b}", "`{payload.a..b}` is unknown: use {id}"),
         ("https://x/{id", "has a `{`"),
         ("https://x/id}", "has a `}`"),
-        (&format!("https://x/{}", "a".repeat(9_000)), "is longer than"),
+        (&format!("https://x/{}", "a".repeat(9_000)), "is too long: the limit is"),
     ] {
         let error = UrlTemplate::parse(template, &|_| None).unwrap_err();
         assert!(error.starts_with(why), "{template}: {error}");

@@ -76,18 +76,18 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route("to = \"slack\"", "3: notify.route.1.url: is required for `slack`");
     check_route(
         "to = \"log\"\nurl = \"https://a\"",
-        "5: notify.route.1.url: does not apply to the log",
+        "5: notify.route.1.url: does not apply to `log`",
     );
     check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
     check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: contains a space");
     let slack = "to = \"slack\"\nurl = \"https://a.example\"";
     check_route(
         &format!("{slack}\nsecrets = [\"s\"]"),
-        "6: notify.route.1.secrets: does not apply to slack",
+        "6: notify.route.1.secrets: does not apply to `slack`",
     );
     check_route(
         "to = \"webhook\"\nurl = \"https://a.example\"\nsecrets = [\"s\"]",
-        "6: notify.route.1.secrets.0: must be `whsec_` or `whsk_` and base64",
+        "6: notify.route.1.secrets.0: must be `whsec_` or `whsk_` followed by",
     );
     let events = "events = [\"dead_letter\", \"dead\"]";
     check_route(
@@ -100,11 +100,11 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     );
     check_route(
         &format!("{slack}\nkinds = [\"Mail\"]"),
-        "6: notify.route.1.kinds: `Mail` is not valid: it must",
+        "6: notify.route.1.kinds: `Mail` is not a valid name: a name must",
     );
     check_route(
         "to = \"slack\"\nurl = \"https://${REWHEEL_TEST_NOT_SET}/\"",
-        "5: notify.route.1.url: environment variable `REWHEEL_TEST_NOT_SET` is not set",
+        "5: notify.route.1.url: uses the environment variable `REWHEEL_TEST_NOT_SET`, which is not set",
     );
 }
 

@@ -39,7 +39,11 @@ fn a_mistake_in_a_tenant_is_named_with_its_line() {
         let text = format!("[tenants.a]\nweight = {weight}");
         check(&text, &[], "rewheel.toml:2: tenants.a.weight: must be 1 to 100");
     }
-    check("\n[tenants.\"\"]", &[], "rewheel.toml:2: tenants.: a tenant must be 1 to 128 bytes");
+    check(
+        "\n[tenants.\"\"]",
+        &[],
+        "rewheel.toml:2: tenants.: `` is not a valid tenant: a tenant must be 1 to 128 bytes",
+    );
     let env = [("REWHEEL__TENANTS__ACME__JOBS_MAX", "0")];
     check("", &env, "REWHEEL__TENANTS__ACME__JOBS_MAX: tenants.acme.jobs_max: must be 1");
 }

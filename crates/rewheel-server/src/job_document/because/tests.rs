@@ -46,7 +46,7 @@ fn every_reason_has_its_sentence() {
     for because in DueReason::ALL {
         match because {
             DueReason::Submitted => {
-                check(because, &[], "submitted to run at once");
+                check(because, &[], "submitted to run immediately");
                 let later = Job { due: NOW.plus(minutes(5)), ..due(because, &[]) };
                 assert_eq!(text(&later, Wait::Lasts, &[]), "submitted to run 5m later");
             }
@@ -61,42 +61,46 @@ fn every_reason_has_its_sentence() {
             DueReason::RetryAfter => check(
                 because,
                 &[timeout.clone(), throttled.clone()],
-                "attempt 2 was throttled with 429; the callee asked to wait, waiting 30s",
+                "attempt 2 was throttled with 429; waiting 30s as the callee requested",
             ),
             DueReason::Snooze => {
                 check(
                     because,
                     std::slice::from_ref(&conflict),
-                    "attempt 1 was rejected with 409; snoozed for 5m, which does not count as an attempt",
+                    "attempt 1 was rejected with 409; snoozed for 5m, and the attempt is not counted",
                 );
                 check(
                     because,
                     std::slice::from_ref(&stopped),
-                    "attempt 3 was interrupted; it does not count and runs again",
+                    "attempt 3 was interrupted and is not counted; the job runs again immediately",
                 );
-                check(because, &[], "its runner snoozed it; no attempt was counted");
+                check(because, &[], "the runner snoozed the job; no attempt is counted");
             }
             DueReason::Parked => check(
                 because,
                 std::slice::from_ref(&timeout),
-                "its kind is parked: it waits until a probe succeeds",
+                "the kind is parked; the job waits until a probe attempt succeeds",
             ),
             DueReason::RateLimit => {
-                check(because, &[], "a rate limit had no room for it: it waits for its turn");
+                check(
+                    because,
+                    &[],
+                    "a rate limit was reached; the job waits until the limit allows an attempt",
+                );
             }
             DueReason::RetryBudget => {
                 let overloaded =
                     after(failed(2, Category::Transient, Some("503"), "retry"), millis(83));
                 let records = [timeout.clone(), overloaded];
-                let waits = "the retry budget of its kind is used up: it waits for its turn";
+                let waits = "the retry budget of the kind is used up; the job waits until the budget allows a retry";
                 check(because, &records, &format!("attempt 2 failed with 503; {waits}"));
                 check(because, &[], waits);
                 let runs = text(&due(because, &records), Wait::IsOver, &records);
-                let waited = "the retry budget of its kind was used up: it waited for its turn";
+                let waited = "the retry budget of the kind was used up; the job waited until the budget allowed a retry";
                 assert_eq!(runs, format!("attempt 2 failed with 503; {waited}"));
             }
             DueReason::Person => {
-                check(because, std::slice::from_ref(&timeout), "an operator set its due time")
+                check(because, std::slice::from_ref(&timeout), "an operator set the due time")
             }
         }
     }
@@ -106,9 +110,9 @@ fn every_reason_has_its_sentence() {
 fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
-    assert_eq!(says(DueReason::Backoff), "attempt 1 timed out; waiting by its backoff");
-    assert_eq!(says(DueReason::RetryAfter), "attempt 1 timed out; waiting as the callee asked");
-    let snoozed = "its runner snoozed it; no attempt was counted";
+    assert_eq!(says(DueReason::Backoff), "attempt 1 timed out; waiting for the backoff delay");
+    assert_eq!(says(DueReason::RetryAfter), "attempt 1 timed out; waiting as the callee requested");
+    let snoozed = "the runner snoozed the job; no attempt is counted";
     assert_eq!(says(DueReason::Snooze), snoozed);
 }
 
@@ -121,10 +125,10 @@ fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
     let shown = text(&dead, Wait::IsOver, &records);
     assert_eq!(shown, "attempt 1 timed out; waited 83ms");
     let listed = text(&dead, Wait::IsOver, &[]);
-    assert_eq!(listed, "an attempt failed; waited by its backoff");
+    assert_eq!(listed, "an attempt failed; waited for the backoff delay");
     let asked = Job { because: DueReason::RetryAfter, ..dead };
     let listed = text(&asked, Wait::IsOver, &[]);
-    assert_eq!(listed, "an attempt failed; waited as the callee asked");
+    assert_eq!(listed, "an attempt failed; waited as the callee requested");
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn an_older_snooze_is_not_taken_for_the_latest() {
     let records = [conflict];
     let later = Job { due: NOW.plus(minutes(60)), ..due(DueReason::Snooze, &records) };
     let shown = text(&later, Wait::Lasts, &records);
-    assert_eq!(shown, "its runner snoozed it; no attempt was counted");
+    assert_eq!(shown, "the runner snoozed the job; no attempt is counted");
 }
 
 #[test]
@@ -143,17 +147,27 @@ fn every_category_is_said_as_people_do() {
             Category::Timeout => ("timed out", "timed out"),
             Category::Io => ("failed: io", "failed with E1"),
             Category::Throttled => ("was throttled", "was throttled with E1"),
-            Category::CircuitOpen => {
-                ("was refused by an open circuit breaker", "was refused by an open circuit breaker")
-            }
-            Category::BulkheadFull => ("found no free slot", "found no free slot"),
+            Category::CircuitOpen => (
+                "was rejected by an open circuit breaker",
+                "was rejected by an open circuit breaker",
+            ),
+            Category::BulkheadFull => (
+                "was rejected because all slots were in use",
+                "was rejected because all slots were in use",
+            ),
             Category::Rejected => ("was rejected", "was rejected with E1"),
             Category::Transient | Category::Unknown => ("failed", "failed with E1"),
             Category::Cancelled => ("was cancelled", "was cancelled"),
             Category::Deadline => ("reached its deadline", "reached its deadline"),
             Category::Panic => ("panicked", "panicked with E1"),
-            Category::NoHandler => ("found no handler", "found no handler"),
-            Category::BadPayload => ("failed to parse its payload", "failed to parse its payload"),
+            Category::NoHandler => (
+                "failed because the node has no handler for the kind",
+                "failed because the node has no handler for the kind",
+            ),
+            Category::BadPayload => (
+                "failed because the payload could not be parsed",
+                "failed because the payload could not be parsed",
+            ),
             other => panic!("no words for {other}"),
         };
         assert_eq!(went(&Failure::new(category, None, "m")), plain);

@@ -116,9 +116,9 @@ fn a_webhook_gets_the_document_with_a_signature_of_it() {
 fn a_secret_that_cannot_be_one_is_refused_and_none_is_printed() {
     let refused = |to, secrets: &[&str]| signing(to, secrets).unwrap_err();
     assert!(refused(NotifyTarget::Webhook, &["hunter2"]).why.contains("whsec_"));
-    assert!(refused(NotifyTarget::Slack, &["hunter2"]).why.contains("does not apply to slack"));
+    assert!(refused(NotifyTarget::Slack, &["hunter2"]).why.contains("does not apply to `slack`"));
     assert!(refused(NotifyTarget::Feishu, &[""]).why.contains("is empty"));
-    assert!(refused(NotifyTarget::DingTalk, &["a", "b"]).why.contains("must be a single secret"));
+    assert!(refused(NotifyTarget::DingTalk, &["a", "b"]).why.contains("must have only one entry"));
     assert_eq!(
         refused(NotifyTarget::Webhook, &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x"]).index,
         Some(1)

@@ -171,7 +171,7 @@ async fn a_bound_token_gets_its_tenants_jobs_on_every_route() {
         // A bound token cannot have these two roles.
         if !["admin", "work"].contains(&role) && !is_let_in {
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.contains("this token is limited to tenant `shop`"), "{detail}");
+            assert!(detail.contains("the token is limited to tenant `shop`"), "{detail}");
         }
         if let Some(parameter) =
             what.strip_prefix("one job: `").map(|one| one.trim_end_matches('`'))

@@ -14,9 +14,12 @@ pub(super) fn folder(url: &str) -> Option<PathBuf> {
 pub(super) fn health(folder: &Path, enough: u64) -> Health {
     match free_bytes(folder) {
         Ok(Some(free)) => judge(free, enough),
-        Ok(None) => Health::ok("free disk space is unknown on this system"),
+        Ok(None) => Health::ok("the free disk space is not known on this system"),
         // The store itself reports whether it can write.
-        Err(error) => Health::degraded(format!("{}: {error}", folder.display())),
+        Err(error) => Health::degraded(format!(
+            "failed to read the free space of {}: {error}",
+            folder.display()
+        )),
     }
 }
 
@@ -24,8 +27,10 @@ fn judge(free: u64, enough: u64) -> Health {
     const MIB: u64 = 1024 * 1024;
     let said = format!("{} MiB are free", free / MIB);
     if free < enough {
-        let hint =
-            format!("{said}, less than {} MiB: submits fail when the disk is full", enough / MIB);
+        let hint = format!(
+            "{said}, less than server.disk_free_bytes_min ({} MiB): free disk space, because submits fail when the disk is full",
+            enough / MIB
+        );
         return Health::degraded(hint);
     }
     Health::ok(said)
@@ -64,7 +69,12 @@ mod tests {
         assert_eq!(judge(600 * mib, 512 * mib).state, HealthState::Ok);
         let little = judge(100 * mib, 512 * mib);
         assert_eq!(little.state, HealthState::Degraded);
-        assert!(little.message.starts_with("100 MiB are free, less than 512 MiB"), "{little:?}");
+        assert!(
+            little
+                .message
+                .starts_with("100 MiB are free, less than server.disk_free_bytes_min (512 MiB)"),
+            "{little:?}"
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
             READ,
             operations::show,
             Operation::new("getOperation", "Show the progress of an operation.")
-                .at("id", "The operation.", id())
+                .at("id", "Id of the operation.", id())
                 .gives(200, "The operation.", "Operation")
                 .reads(),
         ),
@@ -58,8 +58,8 @@ pub(super) fn routes() -> Vec<Route> {
             OPERATE,
             operations::abort,
             Operation::new("abortOperation", "Abort an operation.")
-                .at("id", "The operation.", id())
-                .if_match("Abort only if the operation's job still has this ETag.")
+                .at("id", "Id of the operation.", id())
+                .if_match("ETag of the job with the id of the operation (`GET /v1/jobs/{id}`). The server aborts the operation only if that job still has this ETag.")
                 .may_take("Nothing")
                 .gives(200, "The operation after the change.", "Operation")
                 .writes()

@@ -16,7 +16,11 @@ pub(super) fn routes() -> Vec<Route> {
             fleet::holders,
             Operation::new("listHolders", "List holders: the nodes and workers that run jobs.")
                 .paged()
-                .gives(200, "Live holders, then recently dead ones.", "HolderPage")
+                .gives(
+                    200,
+                    "A page of holders: first live holders, then holders that died recently.",
+                    "HolderPage",
+                )
                 .reads(),
         ),
         get(
@@ -32,10 +36,14 @@ pub(super) fn routes() -> Vec<Route> {
             READ_JOB,
             audit::list,
             Operation::new("listAudit", "Show the audit log, newest first.")
-                .query("job", "Only entries of this job.", id())
-                .query("what", "Only these actions.", list(word()))
-                .query("kind", "Only entries of these kinds.", list(kind()))
-                .query("who", "Only entries of these actors.", list(word()))
+                .query("job", "Only entries about this job.", id())
+                .query("what", "Only entries with these actions.", list(word()))
+                .query("kind", "Only entries about these kinds.", list(kind()))
+                .query(
+                    "who",
+                    "Only entries about actions of these users, tokens or nodes.",
+                    list(word()),
+                )
                 .paged()
                 .gives(200, "A page of the audit log.", "AuditPage")
                 .reads(),
@@ -45,15 +53,22 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 fn listen() -> Operation {
-    let summary =
-        "Stream state changes of jobs: `event: job` with `job`, `kind`, `from`, `to`, `at`.";
+    let summary = "Stream the state changes of jobs as server-sent events. The data of each event has the fields `job`, `kind`, `from`, `to` and `at`.";
     let seq = json!({"type": "string", "pattern": "^[0-9]{1,18}$"});
     Operation::new("listenToEvents", summary)
-        .query("kind", "Only these kinds.", list(kind()))
-        .query("job", "Only this job.", id())
-        .query("after", "The id of the last event received.", seq.clone())
-        .header("Last-Event-ID", "The same, as browsers send it.", seq)
-        .gives_as(200, "An endless stream of events.", ("text/event-stream", text()))
+        .query("kind", "Only events of these kinds.", list(kind()))
+        .query("job", "Only events of this job.", id())
+        .query(
+            "after",
+            "Id of the last event that the client received. The stream continues after this event.",
+            seq.clone(),
+        )
+        .header(
+            "Last-Event-ID",
+            "The same as `after`. Browsers send this header when they reconnect.",
+            seq,
+        )
+        .gives_as(200, "A stream of events that does not end.", ("text/event-stream", text()))
         .reads()
         .may(&[Code::Throttled])
 }

@@ -13,12 +13,15 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/incidents",
             READ,
             incidents::list,
-            Operation::new("listIncidents", "List failures of the newest jobs, grouped by cause.")
-                .paged()
-                .query("kind", "Only these kinds.", list(kind()))
-                .query("tenant", "Only this tenant.", name(128))
-                .gives(200, "Incidents, largest first.", "IncidentPage")
-                .reads(),
+            Operation::new(
+                "listIncidents",
+                "List the failures of the newest jobs, grouped by cause.",
+            )
+            .paged()
+            .query("kind", "Only failures of these kinds.", list(kind()))
+            .query("tenant", "Only failures of this tenant.", name(128))
+            .gives(200, "A page of incidents, those with the most jobs first.", "IncidentPage")
+            .reads(),
         ),
         order(
             "/v1/incidents/{id}/hold",
@@ -28,7 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
         order(
             "/v1/incidents/{id}/release",
             (BulkVerb::Resume, "IncidentOrder"),
-            Operation::new("releaseIncident", "Resume the paused jobs."),
+            Operation::new("releaseIncident", "Resume the paused jobs of an incident."),
         ),
         order(
             "/v1/incidents/{id}/redrive",
@@ -43,6 +46,6 @@ fn order(path: &'static str, (verb, body): (BulkVerb, &str), operation: Operatio
     let handler = move |app, id, caller, uri, body| {
         operations::order_incident(app, id, caller, uri, body, verb)
     };
-    let operation = operation.at("id", "The incident.", word()).may_take(body);
+    let operation = operation.at("id", "Id of the incident.", word()).may_take(body);
     post(path, OPERATE, handler, operation.starts_operation())
 }

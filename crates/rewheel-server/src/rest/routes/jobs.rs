@@ -9,8 +9,9 @@ use crate::rest::{jobs, submit};
 use rewheel_core::store::ChangeVerb;
 use serde_json::json;
 
-const ETAG: &str = "The version, for If-Match.";
-const IF_MATCH: &str = "Change the job only if it still has this ETag.";
+const ETAG: &str = "Version of the job, for the header If-Match of a later request.";
+const IF_MATCH: &str =
+    "ETag of the job. The server changes the job only if it still has this ETag.";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -22,7 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
             READ,
             jobs::show,
             Operation::new("getJob", "Show a job with its attempts and audit log.")
-                .at("id", "The job.", id())
+                .at("id", "Id of the job.", id())
                 .gives(200, "The job.", "Job")
                 .with("ETag", ETAG)
                 .reads(),
@@ -32,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             OPERATE,
             jobs::edit,
             Operation::new("editJob", "Change a job that is not leased.")
-                .at("id", "The job.", id())
+                .at("id", "Id of the job.", id())
                 .if_match(IF_MATCH)
                 .takes("Edit")
                 .gives(200, "The job after the change.", "Job")
@@ -58,7 +59,7 @@ pub(super) fn routes() -> Vec<Route> {
         change(
             "/v1/jobs/{id}/retry",
             (ChangeVerb::Retry, "retried"),
-            Operation::new("retryJob", "Make a job due now; also restarts a dead letter."),
+            Operation::new("retryJob", "Make a job due now. Also restarts a dead letter."),
         ),
     ]
 }
@@ -69,7 +70,7 @@ fn change(path: &'static str, change: (ChangeVerb, &'static str), operation: Ope
         jobs::change(app, id, caller, (uri, headers), body, change)
     };
     let operation = operation
-        .at("id", "The job.", id())
+        .at("id", "Id of the job.", id())
         .if_match(IF_MATCH)
         .may_take("Nothing")
         .gives(200, "The job after the change.", "Job")
@@ -80,15 +81,15 @@ fn change(path: &'static str, change: (ChangeVerb, &'static str), operation: Ope
 }
 
 fn submit_one() -> Operation {
-    let key = "The `key` of the job if the body has none. Double quotes around it (RFC 8941) are removed.";
+    let key = "Idempotency key of the job, if the body has no `key`. The server removes double quotes around the key (RFC 8941).";
     let key_pattern = r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#;
-    Operation::new("submitJob", "Submits a job.")
+    Operation::new("submitJob", "Submit a job.")
         .header("Idempotency-Key", key, json!({"type": "string", "pattern": key_pattern}))
         .takes("NewJob")
-        .gives(201, "The job is stored.", "Job")
+        .gives(201, "The job was stored.", "Job")
         .gives_as(
             200,
-            "It was there already, with the same key. Callers without the role `read` get a receipt.",
+            "A job with the same key already exists. Callers with the role `read` get the job, other callers get a receipt.",
             ("application/json", json!({"anyOf": [reference("Job"), reference("Receipt")]})),
         )
         .writes()
@@ -96,25 +97,33 @@ fn submit_one() -> Operation {
 }
 
 fn submit_batch() -> Operation {
-    let summary = "Submits many jobs: all, or none, or with `partial` those that can be stored.";
+    let summary = "Submit many jobs. The server stores all of them or none; with `partial=true` it stores the valid ones.";
     Operation::new("submitJobs", summary)
-        .query("partial", "Whether to store the good ones among bad ones.", flag())
+        .query(
+            "partial",
+            "Store the valid jobs even if other jobs of the batch are invalid (default false).",
+            flag(),
+        )
         .takes("Batch")
-        .gives(201, "All are stored.", "BatchAnswer")
-        .gives(200, "Some may be stored.", "BatchAnswer")
+        .gives(201, "All jobs were stored, or already existed.", "BatchAnswer")
+        .gives(
+            200,
+            "Only with `partial=true`: `results` shows which jobs were stored and which were rejected.",
+            "BatchAnswer",
+        )
         .writes()
         .may(&[Code::KeyReused, Code::UnknownKind, Code::Throttled])
 }
 
 fn list_jobs() -> Operation {
-    let key = "Only the job with exactly this key; kind and tenant are optional.";
+    let key = "Only the job with exactly this key.";
     Operation::new("listJobs", "List jobs, newest first.")
         .query("state", "Only jobs in these states.", list(state()))
-        .query("kind", "Only these kinds.", list(kind()))
-        .query("tenant", "Only this tenant.", name(128))
+        .query("kind", "Only jobs of these kinds.", list(kind()))
+        .query("tenant", "Only jobs of this tenant.", name(128))
         .query("key", key, name(255))
         .query("category", "Only jobs whose latest failure has this category.", category())
-        .query("q", "Only jobs whose text contains this.", word())
+        .query("q", "Only jobs whose text contains this string.", word())
         .query("due_after", "Only jobs due after this time.", time_asked())
         .query("due_before", "Only jobs due before this time.", time_asked())
         .query("created_after", "Only jobs created after this time.", time_asked())

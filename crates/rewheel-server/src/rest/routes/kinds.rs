@@ -8,8 +8,9 @@ use crate::rest::access::{ADMIN, OPERATE_ALL, READ_ALL};
 use crate::rest::kinds;
 use rewheel_core::{Actor, KindChange};
 
-const ETAG: &str = "The version, for If-Match.";
-const IF_MATCH: &str = "Change the kind only if it still has this ETag.";
+const ETAG: &str = "Version of the kind, for the header If-Match of a later request.";
+const IF_MATCH: &str =
+    "ETag of the kind. The server changes the kind only if it still has this ETag.";
 
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = settings();
@@ -33,7 +34,7 @@ fn settings() -> Vec<Route> {
             READ_ALL,
             kinds::show,
             Operation::new("getKind", "Show a kind.")
-                .at("kind", "The kind.", kind())
+                .at("kind", "Name of the kind.", kind())
                 .gives(200, "The kind.", "Kind")
                 .with("ETag", ETAG)
                 .reads(),
@@ -46,7 +47,7 @@ fn settings() -> Vec<Route> {
                 "KindSettings",
                 Operation::new(
                     "putKind",
-                    "Create a kind, or replace its settings. A masked secret from an earlier response keeps its stored value.",
+                    "Create a kind, or replace all its settings. If you send back a masked secret from a response, the stored secret stays unchanged.",
                 ),
             ),
         ),
@@ -54,14 +55,20 @@ fn settings() -> Vec<Route> {
             "/v1/kinds/{kind}",
             ADMIN,
             kinds::patch,
-            write("KindPatch", Operation::new("patchKind", "Change some settings of a kind.")),
+            write(
+                "KindPatch",
+                Operation::new(
+                    "patchKind",
+                    "Change some settings of a kind. Settings that are left out stay unchanged.",
+                ),
+            ),
         ),
         delete(
             "/v1/kinds/{kind}",
             ADMIN,
             kinds::delete,
-            Operation::new("deleteKind", "Delete a kind without unfinished jobs.")
-                .at("kind", "The kind.", kind())
+            Operation::new("deleteKind", "Delete a kind. The kind must not have unfinished jobs.")
+                .at("kind", "Name of the kind.", kind())
                 .if_match(IF_MATCH)
                 .may_take("Nothing")
                 .gives(200, "The deleted kind.", "Kind")
@@ -74,7 +81,7 @@ fn settings() -> Vec<Route> {
 /// Describes a write of settings, with the schema of its body.
 fn write(body: &str, operation: Operation) -> Operation {
     operation
-        .at("kind", "The kind.", kind())
+        .at("kind", "Name of the kind.", kind())
         .if_match(IF_MATCH)
         .takes(body)
         .gives(200, "The kind after the change.", "Kind")
@@ -88,19 +95,22 @@ fn changes() -> Vec<Route> {
         change(
             "/v1/kinds/{kind}/pause",
             |_| KindChange::Pause,
-            Operation::new("pauseKind", "Pause a kind: no job of it starts."),
+            Operation::new(
+                "pauseKind",
+                "Pause a kind. None of its jobs starts until the kind is resumed.",
+            ),
         ),
         change(
             "/v1/kinds/{kind}/resume",
             |_| KindChange::Resume,
-            Operation::new("resumeKind", "Resume the paused jobs."),
+            Operation::new("resumeKind", "Resume a paused kind. Its jobs start again."),
         ),
         change(
             "/v1/kinds/{kind}/breaker/open",
             |who| KindChange::Open { reason: format!("opened by {who}") },
             Operation::new(
                 "openBreaker",
-                "Open the breaker of a kind: it stays parked until it is closed.",
+                "Open the circuit breaker of a kind. None of its jobs starts until the breaker is closed or reset.",
             ),
         ),
         change(
@@ -108,7 +118,7 @@ fn changes() -> Vec<Route> {
             |_| KindChange::Close,
             Operation::new(
                 "closeBreaker",
-                "Close the breaker of a kind: it runs in spite of failures.",
+                "Close the circuit breaker of a kind. The breaker stays closed even if jobs fail, until it is reset.",
             ),
         ),
         change(
@@ -116,7 +126,7 @@ fn changes() -> Vec<Route> {
             |_| KindChange::Reset,
             Operation::new(
                 "resetBreaker",
-                "Reset the breaker of a kind: its failures decide again.",
+                "Reset the circuit breaker of a kind to automatic. Failures of its jobs open the breaker again.",
             ),
         ),
     ]
@@ -128,7 +138,7 @@ fn change(path: &'static str, change: fn(&Actor) -> KindChange, operation: Opera
         kinds::change(app, name, caller, (uri, headers), change)
     };
     let operation = operation
-        .at("kind", "The kind.", kind())
+        .at("kind", "Name of the kind.", kind())
         .if_match(IF_MATCH)
         .gives(200, "The kind after the change.", "Kind")
         .with("ETag", ETAG)

@@ -9,31 +9,32 @@ use crate::rest::{docs, health, metrics};
 use serde_json::json;
 
 pub(super) fn routes() -> Vec<Route> {
-    let liveness = "Liveness check: the process responds. Never calls the store.";
-    let unhealthy = "A part of the server is unhealthy: jobs are not accepted or not run.";
-    let page = "A page without external resources.";
+    let liveness = "Liveness check: is the process running? Does not call the store.";
+    let unhealthy =
+        "A part of the server is down. The server cannot accept jobs or cannot run jobs.";
+    let page = "An HTML page that loads no external resources.";
     vec![
         // Orchestrators have no token; these two checks answer yes or no.
         get(
             "/livez",
             OPEN,
             health::livez,
-            Operation::new("livez", liveness).gives(200, "It does.", "Live"),
+            Operation::new("livez", liveness).gives(200, "The process is running.", "Live"),
         ),
         get(
             "/readyz",
             OPEN,
             health::readyz,
-            Operation::new("readyz", "Readiness check: the server accepts requests.")
-                .gives(200, "They are.", "Ready")
+            Operation::new("readyz", "Readiness check: does the server accept requests?")
+                .gives(200, "The server accepts requests.", "Ready")
                 .may(&[Code::StoreUnavailable, Code::ShuttingDown]),
         ),
         get(
             "/health",
             READ_ALL,
             health::health,
-            Operation::new("health", "Health of each part of the server.")
-                .gives(200, "Everything is healthy.", "Health")
+            Operation::new("health", "Show the health of each part of the server.")
+                .gives(200, "No part of the server is down.", "Health")
                 .gives(503, unhealthy, "Health")
                 .may(&[Code::StoreUnavailable]),
         ),
@@ -41,17 +42,17 @@ pub(super) fn routes() -> Vec<Route> {
             "/metrics",
             READ_ALL,
             metrics::metrics,
-            Operation::new("metrics", "Metrics in the Prometheus text format.")
-                .gives_as(200, "Meters.", ("text/plain", text()))
+            Operation::new("metrics", "Show the metrics in the Prometheus text format.")
+                .gives_as(200, "All metrics of this server.", ("text/plain", text()))
                 .reads(),
         ),
         get(
             "/openapi.json",
             OPEN,
             docs::document,
-            Operation::new("openapi", "This document.").gives_as(
+            Operation::new("openapi", "Show this OpenAPI document.").gives_as(
                 200,
-                "This document.",
+                "The OpenAPI document.",
                 ("application/json", json!({"type": "object"})),
             ),
         ),
@@ -59,7 +60,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/docs",
             OPEN,
             docs::page,
-            Operation::new("docs", "This document as a web page.").gives_as(
+            Operation::new("docs", "Show this document as a web page.").gives_as(
                 200,
                 page,
                 ("text/html", text()),

@@ -13,19 +13,22 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/tokens",
             ADMIN,
             tokens::list,
-            Operation::new("listTokens", "Lists tokens.")
+            Operation::new("listTokens", "List tokens.")
                 .paged()
-                .gives(200, "A page of tokens, by name.", "TokenPage")
+                .gives(200, "A page of tokens, sorted by name.", "TokenPage")
                 .reads(),
         ),
         post(
             "/v1/tokens",
             ADMIN,
             tokens::create,
-            Operation::new("createToken", "Create a token. Only this response contains it.")
-                .takes("NewToken")
-                .gives(201, "The token.", "Token")
-                .writes(),
+            Operation::new(
+                "createToken",
+                "Create a token. Only this response contains the secret token.",
+            )
+            .takes("NewToken")
+            .gives(201, "The created token.", "Token")
+            .writes(),
         ),
         post(
             "/v1/tokens/{id}/revoke",
@@ -33,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
             tokens::revoke,
             Operation::new(
                 "revokeToken",
-                "Revoke a token: within a second every server rejects it.",
+                "Revoke a token. Within a second, every server rejects the token.",
             )
             .at("id", "Id or name of the token.", id_or_name)
             .may_take("Nothing")

@@ -12,9 +12,9 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/claim",
             WORK_ALL,
             workers::claim,
-            Operation::new("claim", "Claim jobs; waits until there are some.")
+            Operation::new("claim", "Claim jobs to run. Waits up to `wait` if no job is due.")
                 .takes("Claim")
-                .gives(200, "Jobs to run, possibly none.", "Claimed")
+                .gives(200, "The claimed jobs. The list can be empty.", "Claimed")
                 .writes()
                 .may(&[Code::HolderExpired, Code::UnknownKind]),
         ),
@@ -22,9 +22,9 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/heartbeat",
             WORK_ALL,
             workers::heartbeat,
-            Operation::new("heartbeat", "Renew the lease of a worker.")
+            Operation::new("heartbeat", "Send a heartbeat. It renews the lease of the worker.")
                 .takes("Heartbeat")
-                .gives(200, "The lease is renewed.", "Heard")
+                .gives(200, "The lease was renewed.", "Heard")
                 .writes()
                 .may(&[Code::HolderExpired]),
         ),
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
             workers::settle,
             Operation::new("settle", "Report the results of attempts.")
                 .takes("Settle")
-                .gives(200, "The outcome of each result.", "Settled")
+                .gives(200, "What happened to each reported result.", "Settled")
                 .writes()
                 .may(&[Code::HolderExpired]),
         ),
@@ -42,9 +42,9 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/extend",
             WORK_ALL,
             workers::extend,
-            Operation::new("extend", "Extend the time limit of one job.")
+            Operation::new("extend", "Extend the time limit of a running job.")
                 .takes("Extend")
-                .gives(200, "Whether the worker still holds the job, and until when.", "Extended")
+                .gives(200, "The new time limit, or `fence_lost` if the worker no longer holds the job.", "Extended")
                 .writes()
                 .may(&[Code::HolderExpired]),
         ),
@@ -54,10 +54,10 @@ pub(super) fn routes() -> Vec<Route> {
             workers::checkpoint,
             Operation::new(
                 "checkpoint",
-                "Save a checkpoint: replace the payload of a running job, so that the next attempt continues from it.",
+                "Save a checkpoint: replace the payload of a running job. The next attempt gets the new payload.",
             )
             .takes("Checkpoint")
-            .gives(200, "Whether the worker still holds the job.", "Kept")
+            .gives(200, "The checkpoint was stored, or `fence_lost` if the worker no longer holds the job.", "Kept")
             .writes()
             .may(&[Code::HolderExpired]),
         ),
@@ -65,9 +65,9 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/leave",
             WORK_ALL,
             workers::leave,
-            Operation::new("leave", "Deregister a worker and give back its jobs.")
+            Operation::new("leave", "Deregister a worker. Its jobs go back to the queue.")
                 .takes("Leave")
-                .gives(200, "The worker is deregistered.", "Left")
+                .gives(200, "The worker was deregistered.", "Left")
                 .writes()
                 .may(&[Code::HolderExpired]),
         ),
