@@ -15,7 +15,7 @@ fn parse(routes: &Value) -> Result<KindSettings, String> {
 #[track_caller]
 fn says(rule: &Value, expected: &str) {
     let error = parse(&json!([{"when": {"code": "a"}, "then": "dead"}, rule])).unwrap_err();
-    let error = error.strip_prefix("routes: ").unwrap_or(&error);
+    let error = error.strip_prefix("failure_rules: ").unwrap_or(&error);
     assert_eq!(error, expected);
 }
 

@@ -130,8 +130,9 @@ async fn a_call_that_never_answers_is_given_up_after_its_time() {
         let took = store.clock.now().since(before);
         assert!(took >= time && took < time + millis(5), "{verb:?} took {took:?}");
         let text = error.with_causes();
-        let wanted = if verb == Verb::Books { "within 10s: see" } else { "within 3s333ms: see" };
-        assert!(text.contains(wanted) && text.contains("`statement_timeout`"), "{text}");
+        let wanted =
+            if verb == Verb::Books { "within 10s: check" } else { "within 3s333ms: check" };
+        assert!(text.contains(wanted) && text.contains("engine.statement_timeout"), "{text}");
     }
 }
 

@@ -312,7 +312,7 @@ async fn bad_input_names_the_field_and_stores_nothing() -> Tested {
     assert!(says(work().key(&"k".repeat(256))).await.starts_with("key must be 1 to 255 bytes"));
     assert!(says(work().tenant("")).await.starts_with("tenant must be"));
     assert_eq!(says(work().attempts_max(0)).await, "attempts_max must be 1 or more");
-    assert!(says(engine.submit_raw("Work", Vec::new())).await.starts_with("kind must be"));
+    assert!(says(engine.submit_raw("Work", Vec::new())).await.starts_with("kind must have"));
     assert!(says(engine.submit_raw("nobody", Vec::new())).await.contains("kind does not exist"));
     assert!(says(engine.submit_raw("work", vec![0; 11])).await.contains("11 bytes"));
     let late = work().deadline_in(Duration::ZERO).await;

@@ -123,7 +123,7 @@ async fn a_server_whose_store_is_away_says_so_quickly_until_it_is_back() {
             let (_, _, body) = ask(&app, Method::GET, "/v1/jobs").await;
             let detail = body["detail"].as_str().unwrap();
             assert!(detail.contains("no call succeeded for 5"), "{detail}");
-            assert_eq!(body["hint"], "nothing was written; send the request again");
+            assert_eq!(body["hint"], "nothing was stored; send the request again in a moment");
         }
         *fault_now.lock().unwrap() = None;
         tokio::time::sleep(seconds(2)).await;

@@ -28,7 +28,7 @@ fn check(body: &str, field: &str, why: &str) {
 #[test]
 fn a_mistake_is_named() {
     check(r#"{"roles":["read"]}"#, "/name", "is required");
-    check(r#"{"name":"A b","roles":["read"]}"#, "/name", "must be 1 to 64");
+    check(r#"{"name":"A b","roles":["read"]}"#, "/name", "must have 1 to 64");
     check(r#"{"name":"config","roles":["read"]}"#, "/name", "must not be `config`");
     check(r#"{"name":"a"}"#, "/roles", "is required");
     check(r#"{"name":"a","roles":[]}"#, "/roles", "is required");
