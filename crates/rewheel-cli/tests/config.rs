@@ -11,7 +11,8 @@ use std::fs;
 #[test]
 fn a_mistake_is_told_by_key_and_line() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("rewheel.toml"), "[engine]\nconcurrency = 8\nplaecs = 9\n").unwrap();
+    fs::write(folder.path().join("rewheel.toml"), "[engine]\nconcurrency = 8\nplaecs = 9\n")
+        .unwrap();
     for verb in ["check", "show"] {
         let ran = run(folder.path(), &["config", verb]);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));

@@ -292,10 +292,7 @@ impl Backoff {
     /// Returns the name, if it is known by name only: [`Backoffs::resolve`] finds its code. Until then its delays double from
     /// 100 ms.
     pub const fn unknown_name(&self) -> Option<&'static str> {
-        match self.growth {
-            Growth::Custom(Custom::Unknown(name)) => Some(name),
-            _ => None,
-        }
+        if let Growth::Custom(Custom::Unknown(name)) = self.growth { Some(name) } else { None }
     }
 
     /// Parses a text that was stored. As [`FromStr`](std::str::FromStr), but accepts the name of a custom backoff that this
