@@ -232,7 +232,6 @@ impl EngineBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn backoffs(mut self, backoffs: Backoffs) -> EngineBuilder {
         self.backoffs = backoffs;
         self

@@ -435,7 +435,7 @@ async fn a_custom_backoff_is_stored_by_its_name() -> Tested {
 /// Waits until a job was tried once and waits for its retry.
 async fn waits(store: &Arc<dyn Store>, job: JobId) -> Job {
     loop {
-        let found = store.get(job).await.unwrap().unwrap();
+        let found = store.get(job).await.expect("the store answers").expect("the job is kept");
         if found.attempt == 1 && matches!(found.status, Status::Scheduled) {
             return found;
         }

@@ -6,7 +6,7 @@ use crate::{Subject, lane};
 use rewheel::Backoff;
 use rewheel_core::store::{
     AttemptTiming, Claim, Count, DeadLetter, Direct, Filter, HolderExpiry, Insert, Inserted,
-    Outcome, PageRequest, Prune, Settled, Settlement, StoreError, Sweep, Visit,
+    Outcome, PageRequest, Prune, Settled, Settlement, Sweep, Visit,
 };
 use rewheel_core::{
     Decision, DueReason, Fence, Lease, NewHolder, NewJob, Retain, Role, State, Status, Timestamp,
