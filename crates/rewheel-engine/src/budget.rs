@@ -87,12 +87,12 @@ impl Shared {
                 }
             }
             Err(StoreError::Unavailable(error)) => {
-                tracing::debug!(%error, "failed to read the retry budget: no retries granted");
+                tracing::debug!(%error, "failed to read the retry budget: retries wait until the store answers");
                 self.admission.unsay(&asks);
             }
             // The store may have received the report: it must not count twice.
             Err(error) => {
-                tracing::debug!(%error, "failed to read the retry budget: no retries granted")
+                tracing::debug!(%error, "failed to read the retry budget: retries wait until the store answers")
             }
         }
     }

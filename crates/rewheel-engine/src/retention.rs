@@ -82,8 +82,10 @@ impl Retention {
     fn note_busy(&mut self, now: Moment) {
         let since = *self.busy_since.get_or_insert(now);
         if now.since(since) >= BEHIND_AFTER && !std::mem::replace(&mut self.is_behind, true) {
-            tracing::warn!("deleting expired rows does not keep up: the store grows");
-            let text = "deleting expired rows does not keep up: the store grows";
+            tracing::warn!(
+                "rows expire faster than this node deletes them: the store grows; see docs/guide/runbooks/retention-behind.md"
+            );
+            let text = "rows expire faster than this node deletes them: the store grows; see docs/guide/runbooks/retention-behind.md";
             let why =
                 "every batch of the last ten minutes was full; shorten the retention, or add nodes";
             self.shared.notify_error("retention_behind", text, &why);

@@ -46,7 +46,7 @@ impl Bulkhead {
     /// [`queue_max`](BulkheadBuilder::queue_max) lets them wait.
     ///
     /// # Panics
-    /// Panics if there are none; in a constant that is a compile error.
+    /// Panics if the number is zero; in a constant, that is a compile error.
     #[track_caller]
     pub const fn concurrency(concurrency: usize) -> BulkheadBuilder {
         BulkheadBuilder::new(valid(checked_concurrency(concurrency)))

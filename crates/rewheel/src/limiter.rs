@@ -93,7 +93,7 @@ impl RateLimiter {
     /// Admits this many calls per period on average, evenly spaced once the burst is used up.
     ///
     /// # Panics
-    /// Panics if there are none, or more than one a nanosecond, or if the burst takes more than a
+    /// Panics if the number is zero, or more than one a nanosecond, or if the burst takes more than a
     /// century to fill; in a constant that is a compile error.
     #[track_caller]
     pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
@@ -105,7 +105,7 @@ impl RateLimiter {
     /// A call counts for up to 1/32 of the window longer than the window.
     ///
     /// # Panics
-    /// Panics if there are none, or if the window is below a microsecond; in a constant that is a
+    /// Panics if the number is zero, or if the window is below a microsecond; in a constant, that is a
     /// compile error.
     #[track_caller]
     pub const fn sliding_window(calls: u32, window: Duration) -> RateLimiterBuilder {

@@ -70,7 +70,10 @@ fn figures(tried: &[RouteTest]) -> String {
             format!("{:.1}x", outcome.peak()),
             percent(outcome.wasted(), outcome.served()),
             match (outcome.cut_at(), recovered) {
-                (Some(at), _) => format!("stopped at {}s: too many requests", at.as_secs()),
+                (Some(at), _) => format!(
+                    "simulation stopped after {}s: it reached its limit of requests",
+                    at.as_secs()
+                ),
                 (None, Some(after)) => format!("{}s", after.as_secs()),
                 (None, None) => "never".to_owned(),
             },

@@ -104,7 +104,9 @@ impl FromStr for Action {
             ["retry"] => Ok(Action::Retry),
             ["retry", how] => match how.strip_prefix('x') {
                 Some(factor) => factor.parse().map(Action::RetrySlower).map_err(|_| {
-                    wrong(Some(format!("`{how}` is not a whole number of times, such as x4")))
+                    wrong(Some(format!(
+                        "`{how}` is not a factor: write x and a whole number, such as x4"
+                    )))
                 }),
                 None => time(how).map(Action::RetryAfter),
             },

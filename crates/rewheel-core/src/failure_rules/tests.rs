@@ -249,7 +249,10 @@ fn what_is_no_action_says_what_is() {
     assert!(says("retry 30").contains("`30` is not a duration"));
     assert!(says("snooze soon").contains("`soon` is not a duration"));
     assert!(says("snooze").contains("write `snooze 5m`"));
-    assert!(says("retry x1.5").contains("`x1.5` is not a whole number of times, such as x4"));
+    assert!(
+        says("retry x1.5")
+            .contains("`x1.5` is not a factor: write x and a whole number, such as x4")
+    );
     assert!(says("retry x-1").contains("`x-1` is not"));
 }
 

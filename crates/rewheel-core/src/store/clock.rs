@@ -38,7 +38,7 @@ impl ClockOffset {
         Timestamp::from_millis(source.as_millis().saturating_add(self.as_millis()))
     }
 
-    /// Returns the offset in milliseconds, for a store whose time source is a server.
+    /// Returns the offset to add to the time of the store's server, in milliseconds.
     pub fn as_millis(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }

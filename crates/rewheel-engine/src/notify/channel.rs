@@ -230,7 +230,7 @@ impl Teller {
             .await;
         if let Err(error) = &sent {
             let (name, event) = (&self.channel.name, notice.event);
-            tracing::warn!(notifier = name, %event, %error, "notification failed after several attempts");
+            tracing::warn!(notifier = name, %event, %error, "notification not delivered: all attempts failed, and it is not sent again");
         }
         sent.is_ok()
     }

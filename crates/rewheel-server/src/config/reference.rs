@@ -164,7 +164,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target. Required except for `log`. `${NAME}` is an environment variable."),
     unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "Secrets that sign the request. To rotate a secret, list the old and the new one; `feishu` and `dingtalk` accept only one. `${NAME}` is an environment variable."),
     is("notify.route.*", "events", "[]", "Send only these events (default: all)."),
-    is("notify.route.*", "kinds", "[]", "Send only events of these kinds (default: all)."),
+    is("notify.route.*", "kinds", "[]", "Send only events about jobs of these kinds (default: all)."),
     is("notify.route.*", "tenants", "[]", "Send only events of these tenants (default: all)."),
     is("notify.route.*", "severity", "\"info\"", "Send only events of this severity or higher: `info`, `warning`, `error` or `critical`."),
 ];

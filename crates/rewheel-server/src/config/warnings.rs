@@ -46,8 +46,7 @@ impl Config {
             let callback = settings.callback.as_ref();
             let Some(Ok(callback)) = callback.map(Callback::parse) else { continue };
             if callback.allow().is_everything() {
-                let why =
-                    "lets every client that can submit call every address of the internal network";
+                let why = "allows every client that may submit jobs to send requests to every address of the internal network";
                 warn(format!("kinds.{kind}.callback.allow"), why);
             }
         }

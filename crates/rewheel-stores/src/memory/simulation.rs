@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 /// The source of the time.
 pub(super) type Time = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A guarantee that the store breaks on purpose, so that a test can show that it detects this.
+/// A guarantee that a test store violates on purpose, to prove that a test detects the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
     /// A settle is applied with any fence.

@@ -62,7 +62,7 @@ impl PostgresStore {
             session.end(done).await
         };
         if let Err(error) = set_aside.await {
-            tracing::error!(%error, "failed to pause jobs with unreadable rows: retrying when they are overdue; run `rewheel doctor`");
+            tracing::error!(%error, "failed to pause jobs with unreadable rows: trying again when their leases expire; run `rewheel doctor`");
         }
     }
 }
