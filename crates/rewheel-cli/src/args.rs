@@ -20,7 +20,7 @@ use std::path::PathBuf;
 const EVENTS_END: &str = "Without --follow the command prints the stored events, and ends after one second without an event, \
 or after 5 seconds.\nA server starts to store events when a client requests them for the first time.";
 
-/// Run jobs durably, and retry them until they succeed or give up
+/// Run jobs durably, and retry each job until it succeeds or its policy gives up
 #[derive(Debug, Parser)]
 #[command(name = "rewheel", version, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// The credentials of client and server.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Credentials {
-    /// Authenticate with this token; REWHEEL_TOKEN_FILE names a file that contains it
+    /// Authenticate with this token; or set REWHEEL_TOKEN_FILE to a file that contains it
     #[arg(long, global = true, env = "REWHEEL_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 

@@ -198,7 +198,7 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     match shared.store.start(waiting.holder, &[lease]).await {
         Ok(answers) => answers == [true],
         Err(error) => {
-            tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over before: releasing it instead");
+            tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over from another holder: releasing the job without running it");
             let keep = shared.retain_ended();
             let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
             false

@@ -90,7 +90,7 @@ impl Housekeeping {
             Ok(()) if self.shared.clock.now() >= until => self.unsure_until = None,
             Ok(()) => {}
             Err(error) => {
-                tracing::debug!(%error, "failed to look for jobs whose claim got no response: retrying")
+                tracing::debug!(%error, "failed to search for jobs that were leased by a claim whose response was lost: retrying")
             }
         }
     }

@@ -59,7 +59,7 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<String>,
 
-    /// Start no earlier than this time, such as 2026-01-31T12:00:00Z
+    /// Do not start the job before this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) due: Option<String>,
 

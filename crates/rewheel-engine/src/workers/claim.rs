@@ -143,7 +143,7 @@ impl RemoteWorker<'_> {
                 // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%error, "part of a claim for a worker failed: it gets fewer jobs")
+                    tracing::debug!(%error, "part of a claim for a worker failed: the worker gets fewer jobs than it asked for")
                 }
             }
         }
@@ -156,7 +156,7 @@ impl RemoteWorker<'_> {
                 // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%error, "part of a claim for a worker failed: it gets fewer jobs")
+                    tracing::debug!(%error, "part of a claim for a worker failed: the worker gets fewer jobs than it asked for")
                 }
             }
         }

@@ -99,7 +99,7 @@ pub const SETTINGS: &[Setting] = &[
     is("engine", "concurrency", "256", "Maximum number of attempts that run at the same time in this node."),
     is("engine", "lease_ttl", "\"10s\"", "Lease duration: if this node does not renew its lease for this time, other nodes take over its jobs."),
     is("engine", "horizon", "\"5s\"", "The node claims a job this long before the job is due. Until then the job waits in memory, in the timing wheel."),
-    is("engine", "wheel_max", "20_000", "Maximum number of claimed jobs that wait in memory, in the timing wheel."),
+    is("engine", "wheel_max", "20_000", "Maximum number of claimed jobs that wait in memory until they are due."),
     is("engine", "poll", "\"1s\"", "Maximum time between two polls of the store for due jobs."),
     is("engine", "overdue_grace", "\"30s\"", "Extra time for a running job. After due time + attempt timeout + this time, the job is overdue, and another node may run it."),
     is("engine", "statement_timeout", "\"10s\"", "Timeout of one call to the store, including its retries."),
