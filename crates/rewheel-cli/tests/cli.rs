@@ -143,7 +143,7 @@ fn mistakes_have_their_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     let alone = run(folder.path(), &["kinds", "--server", "http://127.0.0.1:1"]);
     assert_eq!(alone.code, 7, "{alone:?}");
-    assert!(alone.err.contains("hint: start one with `rewheel serve`"));
+    assert!(alone.err.contains("hint: start a server with `rewheel serve`"));
     assert_eq!(run(folder.path(), &["kinds", "--server", "nonsense"]).code, 2);
     let scheme = served.url.replace("http://", "https://");
     let scheme = run(folder.path(), &["kinds", "--server", &scheme]);
@@ -213,7 +213,7 @@ fn a_second_interrupt_stops_at_once() {
     served.interrupt();
     let code = served.server.wait().unwrap().code();
     assert_eq!(code, Some(130));
-    assert!(served.line().starts_with("error: interrupted"));
+    assert!(served.line().starts_with("error: shutdown was interrupted"));
     nothing_was_charged(served.folder.path());
 }
 

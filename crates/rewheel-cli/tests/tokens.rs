@@ -255,7 +255,10 @@ fn a_server_proves_itself_by_its_certificate() {
     let served = Served::start(folder, &["--listen", "127.0.0.1:0"], &[]);
     assert!(served.url.starts_with("https://"), "{}", served.url);
     let strange = served.run(None, &["stats"]);
-    assert!(strange.code == 7 && strange.err.contains("hint: --ca FILE"), "{strange:?}");
+    assert!(
+        strange.code == 7 && strange.err.contains("hint: trust its CA with --ca FILE"),
+        "{strange:?}"
+    );
     let trusting = served.run(None, &["stats", "--ca", "server.pem"]);
     assert_eq!(trusting.code, 0, "{trusting:?}");
     let none = served.run(None, &["stats", "--ca", "rewheel.toml"]);

@@ -123,10 +123,16 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
                 without_fractions(&mut value);
                 serde_json::json!({ *name: value })
             });
-            if let Err(error) = alone.and_then(serde_json::from_value::<KindSettings>) {
-                let why = without_place(&error);
-                errors.push(FieldError::new(place(name, &why), why));
-            }
+            let why = match alone.and_then(serde_json::from_value::<KindSettings>) {
+                Err(error) => Some(without_place(&error)),
+                // The name of a custom backoff can be read, but this server knows none.
+                Ok(settings) if *name == "backoff" => {
+                    let error = settings.check().err().map(|error| error.to_string());
+                    error.map(|error| error.trim_start_matches("backoff: ").to_owned())
+                }
+                Ok(_) => None,
+            };
+            errors.extend(why.map(|why| FieldError::new(place(name, &why), why)));
         }
     }
     errors.splice(..0, fields.into_errors());

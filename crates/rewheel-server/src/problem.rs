@@ -314,7 +314,11 @@ mod tests {
     fn a_store_error_is_told_with_its_cause() {
         let unavailable = "the store is unavailable: disk on fire";
         check(StoreError::Unavailable("disk on fire".into()), Code::StoreUnavailable, unavailable);
-        check(StoreError::Closed, Code::StoreUnavailable, "the store is closed");
+        check(
+            StoreError::Closed,
+            Code::StoreUnavailable,
+            "the store is closed: this process has shut it down",
+        );
         let broken = StoreError::Broken { what: "the schema is newer".to_owned(), source: None };
         check(broken, Code::StoreUnavailable, "the schema is newer");
         let rejected = "the store rejected the request: no";

@@ -317,7 +317,10 @@ mod tests {
         let mut scale = Scale { small, large, lines };
         assert_eq!(scale.failure(), None);
         scale.lines.push(line("lanes", 3.1, Some(3.0)));
-        assert_eq!(scale.failure().as_deref(), Some("costs grow with the store: lanes"));
+        assert_eq!(
+            scale.failure().as_deref(),
+            Some("costs grow with the size of the store: lanes")
+        );
         assert!(scale.to_string().contains("too much"), "{scale}");
     }
 }

@@ -56,7 +56,7 @@ fn of_a_store_with_an_unknown_scheme() {
 #[test]
 fn of_a_store_whose_url_is_wrong() {
     for (url, shown) in [
-        ("postgres://u:hunter2@/shop", "`postgres://***@/shop`: it has no host"),
+        ("postgres://u:hunter2@/shop", "`postgres://***@/shop`: the host is missing"),
         ("postgres://u:hunter2", "invalid value for option"),
         ("postgres://u:pw@h/d?schema=A;password=hunter2", "`schema=***`: schema must be"),
         ("postgres://h/d?passwrod=hunter2", "unknown option `passwrod`"),

@@ -62,7 +62,7 @@ fn limiter_above_one_per_nanosecond_does_not_compile_or_panics_clearly() {
     {
         let panic = catch_unwind(build).unwrap_err();
         let message = panic.downcast_ref::<String>().unwrap();
-        assert!(message.contains("at most one call a nanosecond"), "{message}");
+        assert!(message.contains("at most one call per nanosecond"), "{message}");
     }
     let clock = ManualClock::new();
     let fastest = RateLimiter::per_second(1_000_000_000).burst(1).clock(&clock).build();

@@ -88,7 +88,7 @@ fn a_wrong_value_is_named_with_its_field() {
     );
     refuse(with("success", json!([])), "success: must not be empty");
     refuse(with("success", json!("2xx")), "success: invalid type");
-    refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is no set");
+    refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is not a set");
     refuse(with("allow", json!(["10.0.0.0/33"])), "allow.0: `10.0.0.0/33` is not a network");
     refuse(with("allow", json!(["pay.example"])), "allow.0: `pay.example` is not a network");
     refuse(with("retry_after_max", json!("1x")), "retry_after_max: `1x` is not a duration");
@@ -336,7 +336,7 @@ fn each_further_url_is_checked_as_the_first_is() {
     refuse(with(json!([7])), "failover.0: must be a url, or { url");
     refuse(
         with(json!([{"url": "https://b.example", "region": "E U"}])),
-        "failover.0.region: must be",
+        "failover.0.region: must have",
     );
     refuse(with(json!(vec!["https://b.example"; 17])), "failover: must have 16 entries or fewer");
     refuse(json!({"url": "https://a.example", "region": ""}), "region: must be 1 to 63");
