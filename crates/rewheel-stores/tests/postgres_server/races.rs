@@ -220,7 +220,7 @@ async fn an_extension_beside_another_change_counts() {
     });
     let visitor = schema.connect().await;
     let waits = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) \
-                 WHERE NOT granted AND query LIKE '%extend: more time%' AND query LIKE $1";
+                 WHERE NOT granted AND query LIKE '%-- extend: %' AND query LIKE $1";
     let of_schema = format!("%{}.jobs%", schema.name());
     let is_waiting = async {
         while visitor.query_one(waits, &[&of_schema]).await.expect("locks").get::<_, i64>(0) == 0 {
