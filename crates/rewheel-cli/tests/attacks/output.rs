@@ -222,7 +222,7 @@ pub(crate) async fn secrets_of_urls_reach_only_the_callee(attack: Attack) {
         assert!(sent.contains(&secret), "{secret} did not reach the callee: {sent}");
     }
     server
-        .until("the chat refused", async || server.logged().contains("notification failed"))
+        .until("the chat refused", async || server.logged().contains("notification not delivered"))
         .await;
     let mut texts: Vec<(String, String)> = Vec::new();
     for path in paths {
