@@ -339,7 +339,7 @@ fn each_further_url_is_checked_as_the_first_is() {
         "failover.0.region: must have",
     );
     refuse(with(json!(vec!["https://b.example"; 17])), "failover: must have 16 entries or fewer");
-    refuse(json!({"url": "https://a.example", "region": ""}), "region: must be 1 to 63");
+    refuse(json!({"url": "https://a.example", "region": ""}), "region: must have 1 to 63");
     let allowed = json!({"url": "https://a.example", "failover": ["http://10.0.0.1/"], "allow": ["10.0.0.0/8"]});
     assert!(parse(&allowed).is_ok());
 }
