@@ -57,7 +57,7 @@ impl Allow {
     /// assert!(allow.check("1.1.1.1".parse()?).is_ok());
     /// assert_eq!(
     ///     allow.check("169.254.169.254".parse()?).unwrap_err().to_string(),
-    ///     "callbacks to 169.254.169.254 are not allowed (link-local): add it to `callback.allow` if this is intended",
+    ///     "callbacks to 169.254.169.254 are not allowed (link-local): add the address to `callback.allow` if this is intended",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
