@@ -338,7 +338,7 @@ impl Backoff {
         failure_ratio: Ratio,
         random: &Random,
     ) -> u64 {
-        let (low, high) = match (self.growth, previous) {
+        let (low, high) = match (&self.growth, previous) {
             (Growth::Custom(custom), _) => {
                 let past = Past {
                     attempt: attempt.max(1),
@@ -348,7 +348,7 @@ impl Backoff {
                 self.spread(0, nanos(custom.delay(&past)))
             }
             (Growth::Decorrelated { base }, Some(previous)) => {
-                self.spread(base, previous.saturating_mul(3))
+                self.spread(*base, previous.saturating_mul(3))
             }
             _ => self.range(attempt, failure_ratio),
         };
