@@ -4,7 +4,7 @@ use crate::still::store;
 use rewheel::{Backoff, Category, millis, seconds};
 use rewheel_core::store::{Change, ChangeVerb, Filter, PageRequest, Store};
 use rewheel_core::{
-    Actor, DueReason, Failure, Job, JobId, KindChange, KindName, Report, WorkerOwner,
+    Actor, DueReason, Failure, Job, JobId, KindChange, KindName, Report, Status, WorkerOwner,
 };
 use rewheel_engine::{
     BudgetSettings, Engine, EngineSettings, HeldJob, HeldReason, KindSettings, RunnerKind,
@@ -128,11 +128,14 @@ async fn no_worker_is_there() -> Tested {
     Ok(())
 }
 
-/// Lists the jobs that wait for a retry budget.
+/// Lists the jobs that wait in the store for a retry budget.
 async fn put_off(engine: &Engine) -> Result<Vec<Job>, Box<dyn std::error::Error>> {
     let page = PageRequest { limit: 100, scan_max: 1_000, cursor: None };
     let jobs = engine.store().list(&Filter::default(), &page).await?.items;
-    Ok(jobs.into_iter().filter(|job| job.because == DueReason::RetryBudget).collect())
+    let now = engine.store().now().await?;
+    let waits = |job: &Job| job.because == DueReason::RetryBudget && job.due > now;
+    let jobs = jobs.into_iter().filter(|job| matches!(job.status, Status::Scheduled));
+    Ok(jobs.filter(waits).collect())
 }
 
 #[tokio::test(start_paused = true)]
