@@ -272,7 +272,7 @@ pub async fn a_renewal_and_a_expiry_do_not_both_succeed(subject: &Subject) {
         match expired.unwrap() {
             HolderExpiry::Expired => assert_dead(&renewed, other),
             HolderExpiry::Alive => assert!(renewed.is_ok(), "{renewed:?}"),
-            HolderExpiry::Dead => panic!("nobody else buries it"),
+            HolderExpiry::Dead => panic!("no other holder expires it"),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Machine {
         // The outermost: what those further in would have to say cannot matter any more.
         let over = self.ends().find(|end| end.at <= now)?;
         let class = Class::retry(Category::Timeout);
-        // Whoever was still waiting in some line has not attempted anything.
+        // A call that still waited in a queue has attempted nothing.
         let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
         // An attempt that had all its time and did not answer has failed, also in the eyes of a
         // breaker inside of the limit. One that was cut with everything else may have just begun.
