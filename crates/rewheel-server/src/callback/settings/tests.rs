@@ -326,7 +326,7 @@ fn each_further_url_is_checked_as_the_first_is() {
         with(json!(["https://b.example", "ftp://c.example"])),
         "failover.1.url: must begin with",
     );
-    refuse(with(json!(["https://b.example/{nobody}"])), "failover.0.url: `{nobody}` is unknown");
+    refuse(with(json!(["https://b.example/{city}"])), "failover.0.url: `{city}` is unknown");
     refuse(with(json!(["http://10.0.0.1/"])), "failover.0.url: ");
     refuse(
         with(json!([{"url": "https://u:p@b.example"}])),
