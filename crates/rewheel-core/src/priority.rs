@@ -23,7 +23,7 @@ impl Priority {
     /// use rewheel_core::Priority;
     ///
     /// assert!(Priority::new(9)? > Priority::DEFAULT);
-    /// assert_eq!(Priority::new(10).unwrap_err().to_string(), "must be 0 to 9");
+    /// assert_eq!(Priority::new(10).unwrap_err().to_string(), "must be 0..9");
     /// # Ok::<_, rewheel_core::PriorityError>(())
     /// ```
     pub const fn new(priority: u8) -> Result<Priority, PriorityError> {
@@ -49,5 +49,5 @@ impl Default for Priority {
 
 /// Error: the number is not a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be 0 to 9")]
+#[error("must be 0..9")]
 pub struct PriorityError;

@@ -284,13 +284,13 @@ mod tests {
     fn a_document_has_every_field_of_the_wire() {
         let problem = Problem::of_fields(
             Code::InvalidField,
-            vec![FieldError::new("/priority", "must be 0 to 9")],
+            vec![FieldError::new("/priority", "must be 0..9")],
         );
         let document = serde_json::to_value(problem.hint("9 runs first").document("r-1")).unwrap();
         let wanted = serde_json::json!({
             "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
-            "code": "invalid_field", "detail": "priority must be 0 to 9",
-            "errors": [{"field": "/priority", "message": "must be 0 to 9"}],
+            "code": "invalid_field", "detail": "priority must be 0..9",
+            "errors": [{"field": "/priority", "message": "must be 0..9"}],
             "hint": "9 runs first", "request_id": "r-1",
         });
         assert_eq!(document, wanted);

@@ -308,7 +308,7 @@ async fn bad_input_names_the_field_and_stores_nothing() -> Tested {
         .await?;
     let says = async |submit: rewheel_engine::Submit<'_>| submit.await.unwrap_err().to_string();
     let work = || engine.submit_raw("work", Vec::new());
-    assert_eq!(says(work().priority(10)).await, "priority must be 0 to 9");
+    assert_eq!(says(work().priority(10)).await, "priority must be 0..9");
     assert!(says(work().key(&"k".repeat(256))).await.starts_with("key must be 1 to 255 bytes"));
     assert!(says(work().tenant("")).await.starts_with("tenant must be"));
     assert_eq!(says(work().attempts_max(0)).await, "attempts_max must be 1 or more");

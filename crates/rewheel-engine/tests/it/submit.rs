@@ -51,7 +51,7 @@ async fn many_jobs_are_stored_in_order_with_one_result_each() -> Tested {
     let texts: Vec<_> =
         results.into_iter().map(|result| result.err().map(|e| e.to_string())).collect();
     assert_eq!(texts[0], None);
-    assert_eq!(texts[1].as_deref(), Some("priority must be 0 to 9"));
+    assert_eq!(texts[1].as_deref(), Some("priority must be 0..9"));
     assert!(texts[2].as_deref().is_some_and(|text| text.contains("limit of 1 live jobs")));
     assert_eq!(texts[3], None);
     assert!(engine.submit_many(Vec::<Mail>::new()).await.is_empty());

@@ -89,8 +89,8 @@ fn problem() -> Value {
 fn problem_example() -> Value {
     json!({
         "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
-        "code": "invalid_field", "detail": "priority must be 0 to 9",
-        "errors": [{"field": "/priority", "message": "must be 0 to 9"}], "hint": null,
+        "code": "invalid_field", "detail": "priority must be 0..9",
+        "errors": [{"field": "/priority", "message": "must be 0..9"}], "hint": null,
         "request_id": "5f6a7b8c9d0e1f2a",
     })
 }

@@ -67,8 +67,8 @@ fn null_means_that_a_field_is_not_set() {
 
 #[test]
 fn a_bad_value_is_named_with_what_it_must_be() {
-    check(r#""priority":10"#, "/priority", "must be 0 to 9");
-    check(r#""priority":-1"#, "/priority", "must be 0 to 9");
+    check(r#""priority":10"#, "/priority", "must be 0..9");
+    check(r#""priority":-1"#, "/priority", "must be 0..9");
     check(r#""priority":1.5"#, "/priority", "must be a whole number");
     check(r#""priority":"9""#, "/priority", "must be a whole number");
     check(r#""delay":"-5s""#, "/delay", "must not be negative");
