@@ -16,6 +16,7 @@ mod error;
 mod clock;
 mod insert;
 mod reserve;
+mod change_report;
 mod claim;
 mod slots;
 mod extend;
@@ -30,6 +31,7 @@ mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
 pub use self::change::{Change, ChangeVerb, Changed, Edit};
+pub use self::change_report::StoreChange;
 pub use self::claim::{
     Claim, Direct, FleetLimit, LaneHead, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed,
     Visit,
@@ -89,6 +91,10 @@ pub trait WorkStore: Send + Sync {
         after: Option<&Lane>,
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>>;
+
+    /// Returns those of these lanes that have scheduled jobs, in any order, each with its earliest due time. The cost depends on the
+    /// number of lanes given, not on the number of lanes in the store.
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>>;
 
     /// Leases jobs that are due within the horizon to a live holder, the earliest due first within a lane. Each job goes to only
     /// one holder, with a larger fence. The cost depends on the visited lanes and the returned jobs. A paused or parked kind
@@ -344,6 +350,11 @@ pub trait Store:
     /// Returns a watch that reports changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 
+    /// Returns a number that differs from the one before if another process may have changed jobs without a report to watchers in
+    /// this one: then any lane may have changed. Whoever reads it first and then lists lanes misses nothing that was committed.
+    /// A store whose users can write jobs by SQL need not notice those.
+    async fn unreported_changes(&self) -> StoreResult<u64>;
+
     /// Finishes pending work and closes files or connections. Later calls return [`StoreError::Closed`].
     async fn close(&self) -> StoreResult<()>;
 }
@@ -353,8 +364,8 @@ pub trait Store:
 pub trait Watch: Send {
     /// Returns once a job may have become claimable, a kind was changed or a user requested something of a holder. One return may
     /// stand for several changes, and a return may be spurious. Never returns if the store cannot report changes, see
-    /// [`Capabilities::wakes`].
-    async fn changed(&mut self);
+    /// [`Capabilities::wakes`]. A wait that is dropped loses nothing.
+    async fn changed(&mut self) -> StoreChange;
 }
 
 /// Capabilities of a store.

@@ -6,21 +6,18 @@ mod fairness;
 use self::fairness::{Candidate, Given, Turns};
 use self::limited::{Asked, Found, Limited};
 use crate::admission::{Fact, Reservation};
+use crate::lanes::{LaneCache, LaneTime};
 use crate::shared::{Command, Shared, Waiting};
 use crate::supervise;
 use rewheel_core::store::{
-    Claim, FleetLimit, LaneHead, Leased, LimitedClaim, LimitedClaimed, StoreError, StoreResult,
-    Visit, Watch,
+    Claim, FleetLimit, Leased, LimitedClaim, LimitedClaimed, StoreError, StoreResult, Visit, Watch,
 };
-use rewheel_core::{KindName, Lane, Limits, State};
+use rewheel_core::{Lane, Limits, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
-
-/// Number of lanes that are read at once. More are read in turns.
-const LANES_READ: usize = 1_000;
 
 /// From this many jobs on, another claim starts while they are being claimed.
 const MANY: usize = 256;
@@ -29,8 +26,7 @@ pub(crate) struct Claims {
     shared: Arc<Shared>,
     watch: Box<dyn Watch>,
     batch: Batch,
-    /// Where the last read of lanes ended.
-    after: Option<Lane>,
+    lanes: LaneCache,
     turns: Turns,
     limited: Limited,
     on_the_way: JoinSet<Claimed>,
@@ -58,9 +54,9 @@ impl Claims {
     pub(crate) fn new(shared: Arc<Shared>) -> Claims {
         Claims {
             watch: shared.store.watch(),
+            lanes: LaneCache::new(shared.clock.clone(), shared.settings.poll),
             shared,
             batch: Batch::default(),
-            after: None,
             turns: Turns::default(),
             limited: Limited::default(),
             on_the_way: JoinSet::new(),
@@ -88,7 +84,10 @@ impl Claims {
                     rest = limited.unwrap_or(rest).min(rest);
                 }
                 () = self.shared.signals.look.notified(), if has_hand => rest = Duration::ZERO,
-                () = self.watch.changed(), if has_hand => rest = Duration::ZERO,
+                change = self.watch.changed(), if has_hand => {
+                    self.lanes.hear(change);
+                    rest = Duration::ZERO;
+                }
                 () = self.shared.clock.sleep(rest), if has_hand => rest = Duration::ZERO,
             }
         }
@@ -100,6 +99,13 @@ impl Claims {
     fn note(&mut self, claimed: Option<Claimed>) -> Option<Duration> {
         let claimed = claimed?;
         self.asked -= claimed.asked;
+        // Behind a claim that got all it asked for, some lanes were not visited.
+        let were_all_visited = claimed.count < claimed.asked;
+        for given in &claimed.given {
+            if given.given < given.asked && (were_all_visited || given.given > 0) {
+                self.lanes.emptied(&given.lane);
+            }
+        }
         self.turns.note(&claimed.given, claimed.asked);
         if let Some(found) = &claimed.found {
             self.is_limited_on_the_way = false;
@@ -149,20 +155,20 @@ impl Claims {
         if kinds.is_empty() {
             return Ok(Duration::MAX);
         }
-        let heads = self.heads(&kinds).await?;
+        let has_more = self.lanes.refresh(&*self.shared.store, kinds).await?;
         let horizon = self.shared.settings.horizon;
-        let due: Vec<&LaneHead> = heads.iter().filter(|head| head.due_in <= horizon).collect();
-        let later = heads.iter().map(|head| head.due_in).filter(|due| *due > horizon).min();
+        let (due, is_end) = self.lanes.due(horizon);
         // A job that is due later is claimed when it is within the horizon.
-        let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
+        let later = self.lanes.next_due(horizon);
+        let rest = later.map_or(Duration::MAX, |wait| wait + Duration::from_millis(1));
         let mut tenants = due.iter().map(|head| head.lane.tenant.as_ref());
         let first = tenants.next();
         let are_several = first.is_some_and(|first| tenants.any(|other| other != first));
         self.shared.admission.apply(Fact::TenantsDue { are_several });
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
         let [plain, limited] = self.plan(&due, limit);
-        // The next lanes are read at once: their jobs have waited as long.
-        let rest = if self.after.is_some() { Duration::ZERO } else { rest };
+        // The next lanes have their turn at once: their jobs have waited as long.
+        let rest = if has_more || !is_end { Duration::ZERO } else { rest };
         let rest = self.limited.next(self.shared.clock.now()).unwrap_or(rest).min(rest);
         // A probe is added: other jobs must not take the capacity of the probe that can unpark a kind.
         let limit = limit + plain.probe_count();
@@ -182,17 +188,9 @@ impl Claims {
         }
     }
 
-    async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
-        let store = &self.shared.store;
-        let heads = store.lanes(kinds, self.after.as_ref(), LANES_READ).await?;
-        let full = heads.len() >= LANES_READ;
-        self.after = heads.last().filter(|_| full).map(|head| head.lane.clone());
-        Ok(heads)
-    }
-
     /// Chooses the lanes to visit, and the number of jobs for each: in the order of [`Turns`], as far as admission has capacity.
     /// Lanes with fleet-wide limits are claimed separately, since such a claim waits for others.
-    fn plan(&mut self, due: &[&LaneHead], limit: usize) -> [Plan; 2] {
+    fn plan(&mut self, due: &[LaneTime], limit: usize) -> [Plan; 2] {
         let shared = &self.shared;
         let now = shared.clock.now();
         self.limited.awaits_nothing();

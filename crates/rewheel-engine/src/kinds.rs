@@ -115,6 +115,13 @@ impl Shared {
         self.kinds.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
+    /// Returns the kinds that remote workers run.
+    pub(crate) fn kinds_for_workers(&self) -> Vec<KindName> {
+        let kinds = self.kinds.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_theirs = |(_, kind): &(&KindName, &Arc<KindEntry>)| kind.is_for_workers();
+        kinds.iter().filter(is_theirs).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Returns the kinds that this engine can run.
     pub(crate) fn runnable(&self) -> Vec<KindName> {
         let kinds = self.kinds.known.read().unwrap_or_else(PoisonError::into_inner);

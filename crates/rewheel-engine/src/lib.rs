@@ -105,6 +105,7 @@ mod submit;
 mod submit_batching;
 mod caps;
 mod pending_calls;
+mod lanes;
 mod claim;
 pub mod wheel;
 mod dispatch;

@@ -5,9 +5,10 @@
 
 mod owners;
 mod claim;
+mod lanes;
 mod settle;
 
-pub(crate) use self::claim::LaneTurns;
+pub(crate) use self::lanes::WorkerLanes;
 pub(crate) use self::owners::Owners;
 pub use self::settle::{WorkerResult, WorkerSettled};
 
@@ -26,7 +27,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     pub(crate) owners: Owners,
-    pub(crate) lane_turns: LaneTurns,
+    pub(crate) lanes: WorkerLanes,
 }
 
 /// A worker for its owner: proof that the worker exists and that the caller created it.

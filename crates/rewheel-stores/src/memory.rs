@@ -109,10 +109,10 @@ impl MemoryStore {
         let answer = verb(&mut world, self.shared.now());
         world.note_deaths();
         world.append_to_ledger();
-        let is_reason = std::mem::take(&mut world.is_reason_to_look);
+        let report = world.report.take();
         drop(world);
-        if is_reason {
-            self.shared.changes.wake();
+        if let Some(report) = report {
+            self.shared.changes.wake(report);
         }
         answer
     }

@@ -29,11 +29,12 @@ use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use rewheel_core::store::{ClockOffset, Sample, StoreResult};
+use rewheel_core::store::{ClockOffset, Sample, StoreChange, StoreResult};
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
 use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -112,6 +113,8 @@ struct Shared {
     places: Places,
     listed_min: usize,
     woken: Wakeup,
+    /// How often it was asked for changes while no connection listened for them.
+    unheard: AtomicU64,
     fleet: Option<Fleet>,
     clock: ClockOffset,
 }
@@ -156,6 +159,7 @@ impl PostgresStore {
             places: Places::default(),
             listed_min: options.listed_min,
             woken,
+            unheard: AtomicU64::new(0),
             fleet,
             clock: options.clock,
             schema: options.schema,
@@ -215,12 +219,12 @@ impl PostgresStore {
         Ok(Session::ours(&self.shared, connection, begin, stage))
     }
 
-    /// Wakes all waiting tasks.
-    fn wake(&self) {
-        self.shared.woken.wake();
+    /// Wakes all waiting tasks of all nodes.
+    fn wake(&self, change: StoreChange) {
         if let Some(fleet) = &self.shared.fleet {
-            fleet.tell();
+            fleet.tell(change.clone());
         }
+        self.shared.woken.wake(change);
     }
 }
 

@@ -72,6 +72,8 @@ pub enum Verb {
     Insert,
     Reserve,
     Lanes,
+    LaneHeads,
+    UnreportedChanges,
 
     Claim,
     ClaimLimited,

@@ -43,6 +43,10 @@ impl WorkStore for GuardedStore {
         self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
     }
 
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
+        self.call("lane_heads", &self.usual, |_| self.inner.lane_heads(lanes)).await
+    }
+
     async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.call("claim", &self.usual, |_| self.inner.claim(claim)).await
     }
@@ -306,6 +310,10 @@ impl Store for GuardedStore {
 
     fn watch(&self) -> Box<dyn Watch> {
         self.inner.watch()
+    }
+
+    async fn unreported_changes(&self) -> StoreResult<u64> {
+        self.call("unreported_changes", &self.usual, |_| self.inner.unreported_changes()).await
     }
 
     async fn close(&self) -> StoreResult<()> {

@@ -3,56 +3,22 @@
 use super::{RemoteWorker, WorkerError};
 use crate::admission::{Ask, Suspect, WorkerHas};
 use crate::kinds::KindEntry;
+use crate::lanes::LaneTime;
 use crate::shared::Shared;
 use crate::{budget, claim};
 use rewheel_core::store::{
-    AttemptTiming, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, Settlement, StoreResult,
-    Visit,
+    AttemptTiming, Claim, FleetLimit, Leased, LimitedClaim, Settlement, StoreResult, Visit,
 };
 use rewheel_core::{
     Actor, Decision, DueReason, HolderId, Job, JobId, KindChange, KindChanged, KindName, Lane,
     Lease, Limits, State, Tenant,
 };
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
-
-/// Number of lanes that are read at once.
-const LANES_READ: usize = 1_000;
-
-/// How often one claim reads lanes before it returns that nothing is due: the next one continues from there.
-const PAGES_MAX: usize = 16;
-
-/// Number of sets of kinds for which the position of the last claim is kept.
-const REMEMBERED_MAX: usize = 1_000;
 
 /// How long a suspect job waits that cannot run beside another one in the same worker.
 const SUSPECT_LATER: Duration = Duration::from_secs(2);
-
-/// The lane where the last claim for each set of kinds stopped reading.
-#[derive(Debug, Default)]
-pub(crate) struct LaneTurns(Mutex<HashMap<Vec<KindName>, Lane>>);
-
-impl LaneTurns {
-    fn after(&self, kinds: &[KindName]) -> Option<Lane> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kinds).cloned()
-    }
-
-    fn set(&self, kinds: &[KindName], after: Option<Lane>) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match after {
-            Some(lane) => {
-                if turns.len() >= REMEMBERED_MAX {
-                    turns.clear();
-                }
-                turns.insert(kinds.to_vec(), lane);
-            }
-            None => {
-                turns.remove(kinds);
-            }
-        }
-    }
-}
 
 impl RemoteWorker<'_> {
     /// Leases due jobs to a worker, at most `limit`: lanes with a higher priority first, in random order among equal ones.
@@ -70,12 +36,11 @@ impl RemoteWorker<'_> {
             .filter_map(|name| Some((name, shared.kind(name)?)))
             .filter(|(_, kind)| kind.is_for_workers())
             .collect();
-        let names: Vec<KindName> = known.keys().map(|name| (*name).clone()).collect();
-        if names.is_empty() || limit == 0 {
+        if known.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        self.take_probes(&names).await?;
-        let due = self.due_lanes(&names).await?;
+        self.take_probes(known.keys().copied()).await?;
+        let due = shared.workers.lanes.due(shared, &known).await?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -87,6 +52,7 @@ impl RemoteWorker<'_> {
         let leased = self.fetch(&plan, limit).await;
         give_passes_back(shared, &plan, leased.as_deref().unwrap_or_default());
         let leased = leased?;
+        shared.workers.lanes.emptied(plan.emptied(&leased)).await;
         let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
         let leased = match self.keep(leased, &known).await {
             Ok(kept) => kept,
@@ -110,7 +76,7 @@ impl RemoteWorker<'_> {
     }
 
     /// Takes the right to probe parked kinds whose open time has passed.
-    async fn take_probes(&self, kinds: &[KindName]) -> StoreResult<()> {
+    async fn take_probes(&self, kinds: impl Iterator<Item = &KindName>) -> StoreResult<()> {
         let shared = self.shared();
         for name in kinds {
             let Some(generation) = shared.admission.takes_probe(name) else { continue };
@@ -256,28 +222,6 @@ impl RemoteWorker<'_> {
         }
     }
 
-    /// Finds lanes with due jobs, from where the last claim for these kinds stopped. There may be many lanes whose jobs are due
-    /// later: they must not hide the others.
-    async fn due_lanes(&self, kinds: &[KindName]) -> StoreResult<Vec<LaneHead>> {
-        let shared = self.shared();
-        let mut after = shared.workers.lane_turns.after(kinds);
-        let mut is_first_round = after.is_some();
-        let mut due = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let page = shared.store.lanes(kinds, after.as_ref(), LANES_READ).await?;
-            let is_last = page.len() < LANES_READ;
-            after = if is_last { None } else { page.last().map(|head| head.lane.clone()) };
-            due.extend(page.into_iter().filter(|head| head.due_in.is_zero()));
-            if !due.is_empty() || (is_last && !is_first_round) {
-                break;
-            }
-            // Start over from the first lane, once.
-            is_first_round &= !is_last;
-        }
-        shared.workers.lane_turns.set(kinds, after);
-        Ok(due)
-    }
-
     /// Counts the jobs that a worker has, if its kinds or tenants have a limit per worker.
     async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> StoreResult<Has> {
         let shared = self.shared();
@@ -334,14 +278,27 @@ impl Plan {
     fn is_empty(&self) -> bool {
         self.visits.is_empty() && self.probes.is_empty() && self.limited.is_empty()
     }
+
+    fn visits(&self) -> impl Iterator<Item = &Visit> {
+        self.visits.iter().chain(&self.probes).chain(&self.limited)
+    }
+
+    /// Returns the lanes from which fewer jobs came than were asked for.
+    fn emptied<'p>(&'p self, leased: &'p [Leased]) -> impl Iterator<Item = &'p Lane> {
+        self.visits().filter(|visit| came(visit, leased) < visit.limit).map(|visit| &visit.lane)
+    }
 }
 
 /// Returns the rate tokens of jobs that were not claimed.
 fn give_passes_back(shared: &Shared, plan: &Plan, leased: &[Leased]) {
-    for visit in plan.visits.iter().chain(&plan.probes).chain(&plan.limited) {
-        let came = leased.iter().filter(|leased| leased.job.lane == visit.lane).count();
-        shared.admission.worker_returns(&visit.lane, visit.limit.saturating_sub(came));
+    for visit in plan.visits() {
+        let unused = visit.limit.saturating_sub(came(visit, leased));
+        shared.admission.worker_returns(&visit.lane, unused);
     }
+}
+
+fn came(visit: &Visit, leased: &[Leased]) -> usize {
+    leased.iter().filter(|leased| leased.job.lane == visit.lane).count()
 }
 
 /// Chooses the lanes to visit for a worker, and the number of jobs for each.
@@ -350,7 +307,7 @@ fn plan(
     worker: HolderId,
     known: &BTreeMap<&KindName, Arc<KindEntry>>,
     has: &Has,
-    mut due: Vec<LaneHead>,
+    mut due: Vec<LaneTime>,
     limit: usize,
 ) -> Plan {
     // A random order is as fair as turns, and needs no state that engines would have to share.

@@ -16,7 +16,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use rewheel::{Clock, duration};
 use rewheel_core::KindName;
-use rewheel_core::store::Leased;
+use rewheel_core::store::{Leased, StoreChange, Watch};
 use rewheel_engine::{Engine, RemoteWorker, RunnerKind, WorkerError, WorkerSettled};
 use serde::Serialize;
 use serde_json::json;
@@ -113,10 +113,24 @@ async fn wait(
         }
         let rest = left.min(engine.settings().poll).min(renew_every);
         tokio::select! {
-            () = watch.changed() => {}
+            () = may_have_jobs(&mut *watch, &request.kinds) => {}
             () = clock.sleep(rest) => {}
             _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
             () = &mut dismissed => return Err(bad_token()),
+        }
+    }
+}
+
+/// Waits until one of these kinds may have jobs. A wake-up for other kinds costs a waiting worker nothing.
+async fn may_have_jobs(watch: &mut dyn Watch, kinds: &[KindName]) {
+    loop {
+        match watch.changed().await {
+            StoreChange::Lanes(lanes) if lanes.is_empty() => return,
+            StoreChange::Lanes(lanes) if lanes.iter().any(|lane| kinds.contains(&lane.kind)) => {
+                return;
+            }
+            StoreChange::Lanes(_) => {}
+            StoreChange::AnyLane => return,
         }
     }
 }

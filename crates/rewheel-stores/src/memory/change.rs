@@ -26,7 +26,7 @@ impl World {
         let (job, what) = (Some(change.job), change.what.as_str());
         let kind = Some(before.lane.kind.clone());
         self.note(Note { who: by, what, job, kind, before: old, after: new }, now);
-        self.is_reason_to_look = true;
+        self.report.get_or_insert_default().add(&after.lane);
         let (state, version) = (after.state(), before.version.next());
         let wanted = after.status.wanted().is_some();
         self.overwrite(change.job, &before, after, keep, now);

@@ -138,9 +138,12 @@ impl World {
             row.lease(direct.holder, overdue, now);
             leased = Some(row.job.fence);
         }
+        let report = self.report.get_or_insert_default();
+        if leased.is_none() {
+            report.add(&row.job.lane);
+        }
         self.add(row);
         self.line.submitted += 1;
-        self.is_reason_to_look = true;
         Inserted::Created { due, leased }
     }
 

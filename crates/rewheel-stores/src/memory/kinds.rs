@@ -44,7 +44,7 @@ impl World {
         let probe = self.kinds.get(&new.name).and_then(|row| row.probe);
         let changed = self.next_kind_change();
         self.kinds.insert(new.name.clone(), KindRow { kind, probe, changed });
-        self.is_reason_to_look = true;
+        self.report.get_or_insert_default();
     }
 
     pub(super) fn change_kind(
@@ -77,7 +77,7 @@ impl World {
             after: kind.doings(),
         };
         self.note(note, now);
-        self.is_reason_to_look = true;
+        self.report.get_or_insert_default();
         KindChanged::Applied(kind)
     }
 
@@ -130,7 +130,7 @@ impl World {
             after: AuditFields::default(),
         };
         self.note(note, now);
-        self.is_reason_to_look = true;
+        self.report.get_or_insert_default();
         KindEdited::Done(kind)
     }
 

@@ -35,7 +35,9 @@ impl World {
                 Settled::Applied(kept(row, now))
             });
         }
-        self.is_reason_to_look |= to == State::Scheduled;
+        if to == State::Scheduled {
+            self.report_lane(lease.job);
+        }
         let decision = &settlement.decision;
         let failure = decision.failure().or(settlement.failure.as_ref());
         let transition =
@@ -63,7 +65,7 @@ impl World {
         let transition = self.jobs[&lease.job].transition(to, Cause::GiveBack);
         self.note_fate(lease.job, &transition, Some(holder), now);
         self.let_go(lease.job, to, keep, now);
-        self.is_reason_to_look = true;
+        self.report_lane(lease.job);
         Settled::Applied(Outcome::LetGo(to))
     }
 

@@ -60,7 +60,7 @@ impl World {
             Transition { to, takeovers, takeovers_counted: counted, failure, ..transition };
         self.note_fate(taken.job, &transition, Some(by), now);
         self.let_go(taken.job, to, keep, now);
-        self.is_reason_to_look = true;
+        self.report_lane(taken.job);
         JobEvent {
             job: taken.job,
             kind,

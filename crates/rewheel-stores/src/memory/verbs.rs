@@ -44,6 +44,10 @@ impl WorkStore for MemoryStore {
         self.run(|world, now| Ok(world.lanes(kinds, after, limit, now)))
     }
 
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
+        self.run(|world, now| Ok(world.lane_heads(lanes, now)))
+    }
+
     async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         self.run(|world, now| world.claim(claim, now))
     }
@@ -305,6 +309,11 @@ impl Store for MemoryStore {
 
     fn watch(&self) -> Box<dyn Watch> {
         self.shared.changes.watch()
+    }
+
+    async fn unreported_changes(&self) -> StoreResult<u64> {
+        // No other process can reach it.
+        Ok(0)
     }
 
     async fn close(&self) -> StoreResult<()> {

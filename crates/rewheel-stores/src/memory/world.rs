@@ -1,6 +1,6 @@
 //! The tables of a memory store.
 
-use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreError};
+use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreChange, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, AuditFields, Cause, Fence, Holder, HolderId, Job, JobId, Key, Kind,
     KindName, Lane, Retain, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId,
@@ -39,8 +39,8 @@ pub(super) struct World {
     pub(super) line: Line,
     /// The number of jobs ever stored.
     pub(super) inserted: u64,
-    /// Whether the running verb did something that watchers wait for.
-    pub(super) is_reason_to_look: bool,
+    /// What the running verb reports to watchers.
+    pub(super) report: Option<StoreChange>,
     /// The number of verbs run.
     pub(super) verbs: u64,
     /// The number of the verb that ended each dead holder.

@@ -1,12 +1,15 @@
 //! Wakes other nodes, and is woken by them, with LISTEN and NOTIFY.
 
+mod notification;
+
 use super::CONNECT_TIMEOUT;
 use super::error::DriverError;
 use crate::wakeup::Wakeup;
+use rewheel_core::store::StoreChange;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -23,7 +26,7 @@ const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 
 /// A connection that sends and receives notifications.
 pub(super) struct Fleet {
-    told: Arc<Notify>,
+    news: Arc<News>,
     stop: AbortHandle,
     /// The background task; it ends when this value is dropped.
     _listens: JoinSet<()>,
@@ -36,7 +39,7 @@ impl Fleet {
         schema: &str,
         woken: Wakeup,
     ) -> Fleet {
-        let told = Arc::new(Notify::new());
+        let news = Arc::new(News::default());
         // A sender id, so that a node ignores its own notifications.
         let me =
             uuid::Uuid::from_u128(rewheel::Random::thread().next().into()).simple().to_string();
@@ -44,15 +47,14 @@ impl Fleet {
             server,
             tls,
             listen: format!("LISTEN \"{schema}\""),
-            notify: format!("NOTIFY \"{schema}\", '{me}'"),
+            notify: format!("NOTIFY \"{schema}\""),
             me,
-            told: Arc::clone(&told),
-            untold: AtomicBool::new(false),
+            news: Arc::clone(&news),
             woken,
         };
         let mut listens = JoinSet::new();
         let stop = listens.spawn(line.run());
-        Fleet { told, stop, _listens: listens }
+        Fleet { news, stop, _listens: listens }
     }
 
     /// Closes the connection permanently.
@@ -61,8 +63,37 @@ impl Fleet {
     }
 
     /// Notifies all nodes soon. Several calls in the meantime become one notification.
-    pub(super) fn tell(&self) {
-        self.told.notify_one();
+    pub(super) fn tell(&self, change: StoreChange) {
+        self.news.add(change);
+        self.news.told.notify_one();
+    }
+
+    /// Returns whether changes that other nodes report are heard.
+    pub(super) fn is_listening(&self) -> bool {
+        self.news.is_listening.load(Ordering::Relaxed)
+    }
+}
+
+/// What to tell other nodes.
+#[derive(Debug, Default)]
+struct News {
+    change: Mutex<Option<StoreChange>>,
+    told: Notify,
+    is_listening: AtomicBool,
+}
+
+impl News {
+    fn add(&self, change: StoreChange) {
+        let mut news = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        news.get_or_insert_default().merge(change);
+    }
+
+    fn take(&self) -> Option<StoreChange> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 }
 
@@ -72,9 +103,7 @@ struct Line {
     listen: String,
     notify: String,
     me: String,
-    told: Arc<Notify>,
-    /// A notification is waiting to be sent.
-    untold: AtomicBool,
+    news: Arc<News>,
     woken: Wakeup,
 }
 
@@ -83,7 +112,9 @@ impl Line {
     async fn run(self) {
         let mut wait = RECONNECT.0;
         loop {
-            match self.once().await {
+            let heard = self.once().await;
+            self.news.is_listening.store(false, Ordering::Relaxed);
+            match heard {
                 Ok(true) => wait = RECONNECT.0,
                 Ok(false) => wait = (wait * 2).min(RECONNECT.1),
                 Err(error) => {
@@ -104,8 +135,10 @@ impl Line {
         let hear = async {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
-                    Ok(AsyncMessage::Notification(heard)) if heard.payload() != self.me => {
-                        self.woken.wake();
+                    Ok(AsyncMessage::Notification(heard)) => {
+                        if let Some(change) = notification::read(heard.payload(), &self.me) {
+                            self.woken.wake(change);
+                        }
                     }
                     Ok(_) => {}
                     Err(error) => {
@@ -125,9 +158,10 @@ impl Line {
             },
         }
         // While disconnected, notifications were missed; one may also have been lost if the connection broke while it was sent.
-        self.woken.wake();
-        if self.untold.load(Ordering::Relaxed) {
-            self.told.notify_one();
+        self.news.is_listening.store(true, Ordering::Relaxed);
+        self.woken.wake(StoreChange::AnyLane);
+        if !self.news.is_empty() {
+            self.news.told.notify_one();
         }
         tokio::select! {
             () = hear => Ok(true),
@@ -137,10 +171,14 @@ impl Line {
 
     async fn tell(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         loop {
-            self.told.notified().await;
-            self.untold.store(true, Ordering::Relaxed);
-            client.batch_execute(&self.notify).await?;
-            self.untold.store(false, Ordering::Relaxed);
+            self.news.told.notified().await;
+            let Some(change) = self.news.take() else { continue };
+            let text = notification::write(&self.me, &change);
+            if let Err(error) = client.batch_execute(&format!("{}, '{text}'", self.notify)).await {
+                // The next connection sends it.
+                self.news.add(change);
+                return Err(error);
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }

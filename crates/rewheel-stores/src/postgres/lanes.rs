@@ -5,6 +5,7 @@ use super::row::{read_tenant, tenant_text};
 use super::session::Session;
 use super::statements::{FIND_KINDS, FIND_LANES, FIND_OPEN_LANES, INSERT_LANES, NAME_LANES};
 use rewheel::{Clock, Moment};
+use rewheel_core::store::StoreChange;
 use rewheel_core::{Kind, KindName, Lane, Priority, Shard, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,9 @@ use tokio_postgres::Row;
 /// Maximum number of cached lanes. They are short; a lane that is not cached costs a lookup.
 const REMEMBERED_MAX: usize = 100_000;
 
+/// From this number of lanes on, an engine does not read all of them with each poll.
+const MANY: usize = 1_000;
+
 /// Maximum number of cached floors: as many lanes as one claim visits.
 const FLOORS_MAX: usize = rewheel_core::Limits::LANES_MAX;
 
@@ -22,7 +26,7 @@ const FLOOR_HOLDS: Duration = Duration::from_secs(1);
 
 /// A cache of lane numbers. After a restore from a backup, or a failover to a lagging standby, a number may belong to another lane. A
 /// cached number is therefore only a hint: each statement that takes a number also takes the lane's name, and does nothing unless both
-/// still match. The reverse mapping is not cached.
+/// still match.
 #[derive(Debug)]
 pub(super) struct Lanes {
     known: Mutex<Known>,
@@ -32,6 +36,8 @@ pub(super) struct Lanes {
 #[derive(Debug, Default)]
 struct Known {
     numbers: HashMap<Lane, i32>,
+    /// The reverse, only for reports to watchers.
+    names: HashMap<i32, Lane>,
     floors: HashMap<i32, Floor>,
 }
 
@@ -57,8 +63,10 @@ impl Lanes {
         let mut known = self.known();
         if known.numbers.len() >= REMEMBERED_MAX {
             known.numbers.clear();
+            known.names.clear();
         }
         known.numbers.insert(lane.clone(), number);
+        known.names.insert(number, lane.clone());
     }
 
     fn missing<'l>(&self, lanes: impl Iterator<Item = &'l Lane>) -> Vec<Lane> {
@@ -76,7 +84,9 @@ impl Lanes {
     /// Forgets the numbers of lanes whose kind is not in this list: the kind was deleted and accepts no more jobs.
     pub(super) fn keep_kinds(&self, kinds: &[Kind]) {
         let kinds: HashSet<&KindName> = kinds.iter().map(|kind| &kind.name).collect();
-        self.known().numbers.retain(|lane, _| kinds.contains(&lane.kind));
+        let mut known = self.known();
+        known.numbers.retain(|lane, _| kinds.contains(&lane.kind));
+        known.names.retain(|_, lane| kinds.contains(&lane.kind));
     }
 
     /// Clears the cache: one number turned out to be wrong, so others may be wrong too.
@@ -89,6 +99,24 @@ impl Lanes {
         if self.number(lane).is_some_and(|known| known != number) {
             self.forget();
         }
+    }
+
+    /// Returns whether there are so many lanes that a poll does not read all of them.
+    pub(super) fn are_many(&self) -> bool {
+        self.known().numbers.len() >= MANY
+    }
+
+    /// Returns the lanes with these numbers, for a report to watchers. A wrong one does no harm there: they read the lane again.
+    pub(super) fn report(&self, numbers: HashSet<i32>) -> StoreChange {
+        let known = self.known();
+        let mut change = StoreChange::default();
+        for number in numbers {
+            match known.names.get(&number) {
+                Some(lane) => change.add(lane),
+                None => return StoreChange::AnyLane,
+            }
+        }
+        change
     }
 
     /// Reads the numbers of lanes that exist and whose kind exists.

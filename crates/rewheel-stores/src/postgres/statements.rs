@@ -95,6 +95,7 @@ statements! {
     KINDS = "sql/kinds.sql" ();
     KINDS_SINCE = "sql/kinds_since.sql" (INT8);
     KIND_NAMES = "sql/kind_names.sql" ();
+    LANE_HEADS = "sql/lane_heads.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,

@@ -1,6 +1,7 @@
 //! Implements the store traits for PostgreSQL: runs each verb in the session it needs.
 
 use super::PostgresStore;
+use super::fleet::Fleet;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
     budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks, sample, unreadable,
@@ -18,6 +19,7 @@ use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
 };
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[async_trait]
@@ -43,6 +45,12 @@ impl WorkStore for PostgresStore {
     ) -> StoreResult<Vec<LaneHead>> {
         let session = self.read().await?;
         let heads = claim::lanes(&session, kinds, after, limit).await;
+        session.end(heads).await
+    }
+
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
+        let session = self.read().await?;
+        let heads = claim::lane_heads(&session, lanes).await;
         session.end(heads).await
     }
 
@@ -353,6 +361,12 @@ impl Store for PostgresStore {
 
     fn watch(&self) -> Box<dyn Watch> {
         self.shared.woken.watch()
+    }
+
+    async fn unreported_changes(&self) -> StoreResult<u64> {
+        // A connection that listens again reports that any lane may have changed.
+        let listens = self.shared.fleet.as_ref().is_some_and(Fleet::is_listening);
+        Ok(if listens { 0 } else { self.shared.unheard.fetch_add(1, Ordering::Relaxed) + 1 })
     }
 
     async fn close(&self) -> StoreResult<()> {

@@ -65,6 +65,11 @@ impl WorkStore for SqliteStore {
         self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
     }
 
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
+        let lanes = lanes.to_vec();
+        self.look(move |tx| claim::lane_heads(tx, &lanes)).await
+    }
+
     async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
         let wish = claim::Wish {
             holder: claim.holder,
@@ -344,6 +349,10 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> Box<dyn Watch> {
         self.shared.woken.watch()
+    }
+
+    async fn unreported_changes(&self) -> StoreResult<u64> {
+        self.write(1, |tx| claim::data_version(tx)).await
     }
 
     async fn close(&self) -> StoreResult<()> {

@@ -1,6 +1,7 @@
 //! The context of one verb: an open transaction, the time and the lanes.
 
 use super::error::{VerbError, unreadable};
+use rewheel_core::store::StoreChange;
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement};
 use std::cell::{RefCell, RefMut};
@@ -19,8 +20,8 @@ pub(super) struct Transaction<'a, 'c> {
     /// The jobs that the verb added and removed, for the ledger.
     pub(super) submitted: u64,
     pub(super) pruned: u64,
-    /// Whether to wake watchers.
-    pub(super) woke: bool,
+    /// What to report to watchers.
+    pub(super) report: Option<StoreChange>,
 }
 
 impl<'a, 'c> Transaction<'a, 'c> {
@@ -29,7 +30,17 @@ impl<'a, 'c> Transaction<'a, 'c> {
         now: Timestamp,
         lanes: &'a mut Lanes,
     ) -> Transaction<'a, 'c> {
-        Transaction { statements, now, lanes, submitted: 0, pruned: 0, woke: false }
+        Transaction { statements, now, lanes, submitted: 0, pruned: 0, report: None }
+    }
+
+    /// Reports to watchers that the lane may have a new first job. Fails no verb: if the lane cannot be read, any may have changed.
+    pub(super) fn report_lane(&mut self, number: i64) {
+        let lane = self.lane_of(number);
+        let report = self.report.get_or_insert_default();
+        match lane {
+            Ok(lane) => report.add(&lane),
+            Err(_) => report.merge(StoreChange::AnyLane),
+        }
     }
 
     /// Returns a statement, compiled once per connection.

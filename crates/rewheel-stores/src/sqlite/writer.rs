@@ -7,7 +7,7 @@ use super::transaction::{Lanes, Statements, Transaction};
 use super::{Files, error::VerbError};
 use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
-use rewheel_core::store::{ClockOffset, StoreError};
+use rewheel_core::store::{ClockOffset, StoreChange, StoreError};
 use rusqlite::Connection;
 use std::time::Duration;
 
@@ -158,8 +158,8 @@ impl Flush<'_, '_> {
         for (request, outcome) in group.into_iter().zip(outcomes) {
             request.answer(outcome);
         }
-        if ledger.woke {
-            self.woken.wake();
+        if let Some(report) = ledger.report {
+            self.woken.wake(report);
         }
         Ok(Flushed::Done)
     }
@@ -178,7 +178,7 @@ impl Flush<'_, '_> {
             Ok(()) => {
                 ledger.submitted += tx.submitted;
                 ledger.pruned += tx.pruned;
-                ledger.woke |= tx.woke;
+                ledger.report(tx.report);
                 Ok(())
             }
             Err(trouble) if connection.total_changes() == before && !self.is_over() => {
@@ -219,7 +219,15 @@ impl Flush<'_, '_> {
 struct Ledger {
     submitted: u64,
     pruned: u64,
-    woke: bool,
+    report: Option<StoreChange>,
+}
+
+impl Ledger {
+    fn report(&mut self, report: Option<StoreChange>) {
+        if let Some(report) = report {
+            self.report.get_or_insert_default().merge(report);
+        }
+    }
 }
 
 fn answer_all(group: Vec<Box<dyn Request>>, error: &StoreError) {

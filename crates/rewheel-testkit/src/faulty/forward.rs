@@ -7,8 +7,8 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
-    SampleStore, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, TokenStore,
-    Wakes, Watch, WorkStore,
+    SampleStore, Settled, Settlement, Store, StoreChange, StoreResult, SubmitStore, Sweep, Tally,
+    TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -39,6 +39,10 @@ impl WorkStore for FaultyStore {
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
         self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
+        self.through(Verb::LaneHeads, self.inner.lane_heads(lanes)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>> {
@@ -307,6 +311,10 @@ impl Store for FaultyStore {
         if self.is_silent { Box::new(Silence) } else { self.inner.watch() }
     }
 
+    async fn unreported_changes(&self) -> StoreResult<u64> {
+        self.through(Verb::UnreportedChanges, self.inner.unreported_changes()).await
+    }
+
     async fn close(&self) -> StoreResult<()> {
         self.inner.close().await
     }
@@ -317,7 +325,7 @@ struct Silence;
 
 #[async_trait]
 impl Watch for Silence {
-    async fn changed(&mut self) {
+    async fn changed(&mut self) -> StoreChange {
         pending().await
     }
 }

@@ -12,8 +12,8 @@ use super::audit::{Line, audit};
 use super::edit::edit;
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Change, ChangeVerb, Changed, StoreResult};
-use rewheel_core::{Actor, AuditFields, Job, JobId, Retain, State, Timestamp, Wanted};
+use rewheel_core::store::{Change, ChangeVerb, Changed, StoreChange, StoreResult};
+use rewheel_core::{Actor, AuditFields, Job, JobId, Lane, Retain, State, Timestamp, Wanted};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -27,9 +27,9 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Changed>> {
         let session = self.transaction().await?;
         let answers = change(&session, changes, by, keep).await;
-        let answers = session.end(answers).await?;
+        let (answers, lanes) = session.end(answers).await?;
         self.shared.lanes.lower();
-        self.wake();
+        self.wake(lanes);
         Ok(answers)
     }
 }
@@ -39,8 +39,9 @@ async fn change(
     changes: &[Change],
     by: &Actor,
     keep: Retain,
-) -> Result<Vec<Changed>, VerbError> {
+) -> Result<(Vec<Changed>, StoreChange), VerbError> {
     let now = session.now().await?;
+    let mut lanes = StoreChange::default();
     let mut answers = vec![Changed::NotFound; changes.len()];
     // In the order of their ids, so that two batches with the same jobs cannot deadlock.
     let mut left: Vec<usize> = (0..changes.len()).collect();
@@ -57,12 +58,15 @@ async fn change(
         for place in others {
             answers[place] = batch.apply(&changes[place], &found);
         }
+        batch.lanes().for_each(|lane| lanes.add(lane));
         batch.write(session, by).await?;
         for place in edits {
             answers[place] = edit(session, &changes[place], by, now).await?;
+            // An edit may move the job to another lane.
+            lanes = StoreChange::AnyLane;
         }
     }
-    Ok(answers)
+    Ok((answers, lanes))
 }
 
 /// A locked job without its payload, and the number of its lane.
@@ -151,6 +155,11 @@ impl<'a> Batch<'a> {
             (_, _) => self.lives.push(after),
         }
         answer
+    }
+
+    /// Returns the lanes that may have a new first job.
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.redriven.iter().chain(&self.lives).map(|job| &job.lane)
     }
 
     async fn write(self, session: &Session<'_>, by: &Actor) -> Result<(), VerbError> {

@@ -9,13 +9,15 @@ use super::super::row::{
 use super::super::row_address::RowAddress;
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
+    CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANE_HEADS, LANES, PROBE, PROBE_KIND, START,
+    USE_PROBE,
 };
 use super::unreadable::{Unreadable, readable};
 use rewheel_core::store::{Claim, Extension, LaneHead, Leased, StoreError, StoreResult, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
 use std::time::Duration;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 impl PostgresStore {
@@ -316,14 +318,7 @@ pub(in super::super) async fn lanes(
             &behind.3,
         ];
         let rows = session.query(&LANES, &params).await?;
-        for row in &rows {
-            let now = instant(row.try_get(0)?);
-            // The jobs of a lane that cannot be read wait; those of others go on.
-            let Some(lane) = readable(lane_at(row, 2))? else { continue };
-            let due = instant(row.try_get(6)?);
-            session.shared.lanes.check(&lane, row.try_get(1)?);
-            heads.push(LaneHead { lane, due, due_in: due.since(now) });
-        }
+        read_heads(session, &rows, &mut heads)?;
         // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.
         match rows.last() {
             Some(last) if rows.len() == left && heads.len() < limit => {
@@ -333,6 +328,39 @@ pub(in super::super) async fn lanes(
         }
     }
     Ok(heads)
+}
+
+/// Reads the lanes that have scheduled jobs.
+pub(in super::super) async fn lane_heads(
+    session: &Session<'_>,
+    lanes: &[Lane],
+) -> Result<Vec<LaneHead>, VerbError> {
+    let names = Names::of(lanes);
+    let [kinds, tenants, priorities, shards] = names.params();
+    let (floor_lanes, floors) = session.shared.lanes.floors();
+    let offset = session.offset();
+    let params: [Param<'_>; 7] =
+        [&offset, kinds, tenants, priorities, shards, &floor_lanes, &floors];
+    let rows = session.query(&LANE_HEADS, &params).await?;
+    let mut heads = Vec::with_capacity(rows.len());
+    read_heads(session, &rows, &mut heads)?;
+    Ok(heads)
+}
+
+fn read_heads(
+    session: &Session<'_>,
+    rows: &[Row],
+    heads: &mut Vec<LaneHead>,
+) -> Result<(), VerbError> {
+    for row in rows {
+        let now = instant(row.try_get(0)?);
+        // The jobs of a lane that cannot be read wait; those of others go on.
+        let Some(lane) = readable(lane_at(row, 2))? else { continue };
+        let due = instant(row.try_get(6)?);
+        session.shared.lanes.check(&lane, row.try_get(1)?);
+        heads.push(LaneHead { lane, due, due_in: due.since(now) });
+    }
+    Ok(())
 }
 
 pub(in super::super) async fn start(

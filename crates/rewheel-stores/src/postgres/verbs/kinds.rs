@@ -10,7 +10,7 @@ use super::super::statements::{
 };
 use super::audit::{Line, audit};
 use crate::suspects;
-use rewheel_core::store::{KindsSince, StoreError, StoreResult};
+use rewheel_core::store::{KindsSince, StoreChange, StoreError, StoreResult};
 use rewheel_core::{
     Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
     KindEdited, KindName, Limits, NewKind, Parked, Timestamp,
@@ -28,7 +28,7 @@ impl PostgresStore {
         let session = self.transaction().await?;
         let changed = put_kinds(&session, kinds, by).await;
         if session.end(changed).await? {
-            self.wake();
+            self.wake(StoreChange::default());
         }
         Ok(())
     }
@@ -43,7 +43,7 @@ impl PostgresStore {
         let changed = change_kind(&session, kind, change, by).await;
         let (answer, wrote) = session.end(changed).await?;
         if wrote {
-            self.wake();
+            self.wake(StoreChange::default());
         }
         Ok(answer)
     }
@@ -62,7 +62,7 @@ impl PostgresStore {
             self.shared.lanes.forget();
         }
         if wrote {
-            self.wake();
+            self.wake(StoreChange::default());
         }
         Ok(answer)
     }

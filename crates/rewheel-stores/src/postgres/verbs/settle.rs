@@ -63,15 +63,15 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
-        let (answers, woke) = session.end(answers).await?;
+        let (answers, lanes) = session.end(answers).await?;
         let applied = settlements
             .iter()
             .zip(&answers)
             .filter(|(_, answer)| matches!(answer, Settled::Applied(_)));
         let places = &self.shared.places;
         places.settled(&places.take(applied.map(|(settled, _)| settled.lease)));
-        if woke {
-            self.shared.woken.wake();
+        if !lanes.is_empty() {
+            self.shared.woken.wake(self.shared.lanes.report(lanes));
         }
         Ok(answers)
     }
@@ -84,9 +84,9 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = give_back(&session, holder, leases, keep).await;
-        let answers = session.end(answers).await?;
+        let (answers, lanes) = session.end(answers).await?;
         self.shared.lanes.lower();
-        self.wake();
+        self.wake(self.shared.lanes.report(lanes));
         Ok(answers)
     }
 }
@@ -128,40 +128,47 @@ async fn succeed(
     Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))
 }
 
+/// Returns the results, and the lanes to which jobs went back.
 pub(in super::super) async fn settle_mixed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
-) -> Result<(Vec<Settled>, bool), VerbError> {
+) -> Result<(Vec<Settled>, HashSet<i32>), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, settlements.iter().map(|settled| settled.lease)).await?;
     let mut writes = Writes::default();
     let mut answers = Vec::with_capacity(settlements.len());
-    let mut woke = false;
+    let mut lanes = HashSet::new();
     for settled in settlements {
+        let lane = settler.held.get(&settled.lease.job).map(|live| live.lane);
         let answer = settler.settle(settled, &mut writes);
-        woke |= matches!(answer, Some(Settled::Applied(Outcome::LetGo(State::Scheduled))));
+        if let Some(Settled::Applied(Outcome::LetGo(State::Scheduled))) = answer {
+            lanes.extend(lane);
+        }
         answers.push(answer);
     }
     writes.flush(session, settler.now, settler.named()).await?;
     let leases = settlements.iter().map(|settled| settled.lease);
     let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
-    Ok((answers, woke))
+    Ok((answers, lanes))
 }
 
+/// Returns the results, and the lanes of the jobs.
 async fn give_back(
     session: &Session<'_>,
     holder: HolderId,
     leases: &[Lease],
     keep: Retain,
-) -> Result<Vec<Settled>, VerbError> {
+) -> Result<(Vec<Settled>, HashSet<i32>), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, leases.iter().copied()).await?;
+    let mut lanes = HashSet::new();
     let mut writes = Writes::default();
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
         answers.push(settler.take(*lease).map(|(live, number)| {
             let state = live.wanted.map_or(State::Scheduled, Wanted::state);
+            lanes.insert(live.lane);
             let by = Some((given_back_by(number), lease.fence));
             if state.is_live() {
                 writes.let_go(live, state, None, by, None);
@@ -175,7 +182,8 @@ async fn give_back(
     }
     writes.flush(session, settler.now, settler.named()).await?;
     let asked = Asked::GiveBack;
-    settler.answer_rest(session, answers, leases.iter().copied(), asked).await
+    let answers = settler.answer_rest(session, answers, leases.iter().copied(), asked).await?;
+    Ok((answers, lanes))
 }
 
 /// What a holder asks for. A result that arrives after the job was given back does not count.

@@ -10,7 +10,7 @@ use super::super::statements::{
 use super::audit::actor;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{StoreError, StoreResult, Sweep};
+use rewheel_core::store::{StoreChange, StoreError, StoreResult, Sweep};
 use rewheel_core::{
     Actor, Cause, Failure, HolderId, JobEvent, Lane, Retain, State, Timestamp, Transition,
 };
@@ -37,10 +37,10 @@ impl PostgresStore {
         }
         let session = self.transaction().await?;
         let events = sweep(&session, asked).await;
-        let events = session.end(events).await?;
+        let (events, change) = session.end(events).await?;
         if !events.is_empty() {
             self.shared.lanes.lower();
-            self.wake();
+            self.wake(change);
         }
         Ok(events)
     }
@@ -95,7 +95,11 @@ impl PostgresStore {
     }
 }
 
-async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, VerbError> {
+/// Returns what happened to jobs, and their lanes.
+async fn sweep(
+    session: &Session<'_>,
+    asked: &Sweep,
+) -> Result<(Vec<JobEvent>, StoreChange), VerbError> {
     let Sweep { by, limit, keep, watched } = *asked;
     let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
     let now = instant(row.try_get(0)?);
@@ -107,14 +111,16 @@ async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Ve
     let params: [Param<'_>; 3] = [&overdue, &count(limit as u64), &millis(watched.since)];
     let rows = session.query(&SWEEP, &params).await?;
     let (taken, lanes) = read_taken(session, &rows).await?;
+    let mut change = StoreChange::default();
     if taken.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), change));
     }
     let most = takeovers_max(session).await?;
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(taken.len());
     for (mut live, holder) in taken {
         let kind = kind_of(&lanes, &live)?;
+        change.add(kind);
         live.takeovers += 1;
         live.takeovers_counted += u32::from(live.started);
         let counted = live.takeovers_counted;
@@ -137,7 +143,7 @@ async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Ve
         }
     }
     writes.flush(session, now, None).await?;
-    Ok(events)
+    Ok((events, change))
 }
 
 async fn deadlines(

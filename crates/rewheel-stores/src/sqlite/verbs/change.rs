@@ -21,7 +21,6 @@ pub(in super::super) fn change(
     for change in changes {
         answers.push(one(tx, change, by, keep)?);
     }
-    tx.woke = true;
     Ok(answers)
 }
 
@@ -39,6 +38,7 @@ fn one(
         Ok(after) => after,
         Err(answer) => return Ok(answer),
     };
+    tx.report.get_or_insert_default().add(&after.lane);
     write(tx, &before, &after, &change.what, keep)?;
     let (old, new) = change.what.facts(&before, &after);
     let what = change.what.as_str();

@@ -178,6 +178,29 @@ pub(in super::super) fn lanes(
     Ok(found)
 }
 
+/// Reads the lanes that have scheduled jobs.
+pub(in super::super) fn lane_heads(
+    tx: &mut Transaction<'_, '_>,
+    lanes: &[Lane],
+) -> Result<Vec<LaneHead>, VerbError> {
+    let mut heads = Vec::new();
+    for lane in lanes {
+        let Some(number) = tx.lane(lane)? else { continue };
+        let due = tx.find(include_str!("../sql/lane_head.sql"), [number], |row| row.get(0))?;
+        if let Some(due) = due.map(instant) {
+            heads.push(LaneHead { lane: lane.clone(), due, due_in: due.since(tx.now) });
+        }
+    }
+    Ok(heads)
+}
+
+/// Returns a number that changes with every commit of another connection, that is, of another process: all writes of this one go
+/// through the connection that is asked.
+pub(in super::super) fn data_version(tx: &Transaction<'_, '_>) -> Result<u64, VerbError> {
+    let version: Option<i64> = tx.find("PRAGMA data_version", [], |row| row.get(0))?;
+    Ok(version.map_or(0, unsigned))
+}
+
 pub(in super::super) fn start(
     tx: &Transaction<'_, '_>,
     holder: HolderId,

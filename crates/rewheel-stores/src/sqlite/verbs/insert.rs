@@ -6,7 +6,7 @@ use super::super::transaction::{Transaction, tenant_text};
 use super::rows::{self, NewRow};
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
-use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreError};
+use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreChange, StoreError};
 use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
 use std::collections::HashMap;
 
@@ -47,8 +47,23 @@ pub(in super::super) fn insert(
     }
     let stored = answers.iter().filter(|answer| matches!(answer, Inserted::Created { .. })).count();
     tx.submitted += stored as u64;
-    tx.woke |= stored > 0;
+    if stored > 0 {
+        report(tx.report.get_or_insert_default(), &batch.jobs, &answers);
+    }
     Ok(answers)
+}
+
+/// Reports the lanes that got jobs which can be claimed.
+fn report(report: &mut StoreChange, jobs: &[NewJob], answers: &[Inserted]) {
+    let mut last: Option<&NewJob> = None;
+    for (job, answer) in jobs.iter().zip(answers) {
+        let is_claimable = matches!(answer, Inserted::Created { leased: None, .. });
+        // Most jobs of a batch are in the same lane as the job before.
+        if is_claimable && last.is_none_or(|last| !last.is_beside(job)) {
+            report.add(&job.lane());
+            last = Some(job);
+        }
+    }
 }
 
 /// Data that is the same for all jobs of a batch, looked up once.

@@ -35,7 +35,7 @@ pub(in super::super) fn put_kinds(
         let line =
             Line { what: "put kind", job: None, kind: Some(&kind.name), before: old, after: new };
         audit(tx, by, line)?;
-        tx.woke = true;
+        tx.report.get_or_insert_default();
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ pub(in super::super) fn change_kind(
     let (old, new) = (before.doings(), after.doings());
     let line = Line { what: change.as_str(), job: None, kind: Some(name), before: old, after: new };
     audit(tx, by, line)?;
-    tx.woke = true;
+    tx.report.get_or_insert_default();
     Ok(KindChanged::Applied(after))
 }
 
@@ -204,6 +204,6 @@ fn delete_kind(
     let (before, after) = (kind.facts(), AuditFields::default());
     let line = Line { what: "delete kind", job: None, kind: Some(&kind.name), before, after };
     audit(tx, by, line)?;
-    tx.woke = true;
+    tx.report.get_or_insert_default();
     Ok(KindEdited::Done(kind))
 }

@@ -48,6 +48,7 @@ pub(in super::super) fn give_back(
         };
         let state = wanted.map_or(State::Scheduled, Wanted::state);
         if state.is_live() {
+            tx.report_lane(live.lane);
             settler.let_go(tx, &live, state, given_back_by(settler.number), None, None)?;
         } else {
             let settled_by = Some(given_back_by(settler.number));
@@ -57,7 +58,7 @@ pub(in super::super) fn give_back(
         }
         answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
-    tx.woke = true;
+    tx.report.get_or_insert_default();
     Ok(answers)
 }
 
@@ -130,7 +131,9 @@ impl Settler {
             state @ (State::Leased | State::Scheduled | State::Paused) => {
                 let state = if state == State::Leased { State::Scheduled } else { state };
                 self.let_go(tx, &live, state, self.number, Some(decision), failure)?;
-                tx.woke |= state == State::Scheduled;
+                if state == State::Scheduled {
+                    tx.report_lane(live.lane);
+                }
                 Outcome::LetGo(state)
             }
             state @ (State::Succeeded | State::Failed | State::Dead | State::Cancelled) => {

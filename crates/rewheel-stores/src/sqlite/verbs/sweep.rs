@@ -37,7 +37,6 @@ pub(in super::super) fn sweep(
             break;
         }
     }
-    tx.woke |= !events.is_empty();
     Ok(events)
 }
 
@@ -109,6 +108,7 @@ fn free(
     let Taken { mut live, wanted, started } = taken;
     live.takeovers += 1;
     live.takeovers_counted += u32::from(started);
+    tx.report_lane(live.lane);
     let lane = tx.lane_of(live.lane)?;
     let takeovers_max: Option<u32> =
         tx.find(include_str!("../sql/takeovers_max.sql"), [lane.kind.as_str()], column)?;

@@ -38,7 +38,7 @@ impl Does {
             return Err(StoreError::Rejected("half-way".into()).into());
         }
         tx.submitted += 1;
-        tx.woke = true;
+        tx.report.get_or_insert_default();
         Ok(tx.now)
     }
 }
