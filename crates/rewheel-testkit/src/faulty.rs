@@ -20,6 +20,8 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
     withheld: AtomicU64,
+    /// How often a silent store was asked for changes.
+    unheard: AtomicU64,
     weather: Option<Box<FaultPlan>>,
     is_silent: bool,
 }
@@ -74,7 +76,6 @@ pub enum Verb {
     Lanes,
     LaneHeads,
     UnreportedChanges,
-
     Claim,
     ClaimLimited,
     Start,
@@ -128,6 +129,7 @@ impl FaultyStore {
             inner,
             plan: Mutex::default(),
             withheld: AtomicU64::new(0),
+            unheard: AtomicU64::new(0),
             weather: None,
             is_silent: false,
         }

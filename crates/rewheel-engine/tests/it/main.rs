@@ -13,6 +13,7 @@ mod gather;
 mod held;
 mod job_counts;
 mod many_kinds;
+mod many_lanes;
 mod meters;
 mod misfortune;
 mod notify;

@@ -4,9 +4,9 @@ use super::files::Files;
 use super::transaction::{Lanes, Statements, Transaction};
 use super::verbs::insert::{Batch, insert};
 use super::verbs::{claim, kinds, lease};
-use super::{SqliteOptions, verbs};
+use super::{SqliteOptions, SqliteStore, verbs};
 use rewheel::Random;
-use rewheel_core::store::{IfRefused, Sent, Visit};
+use rewheel_core::store::{IfRefused, KindStore, Sent, Store, Visit};
 use rewheel_core::{
     Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard, Timestamp,
 };
@@ -103,4 +103,21 @@ fn a_damaged_file_is_a_risk() {
     bytes[damaged..].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
     assert_eq!(risks(&files.open_writer().unwrap()), 1);
+}
+
+#[tokio::test]
+async fn a_write_of_another_process_is_an_unreported_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rewheel.db");
+    let (one, other) =
+        (SqliteStore::open(&path).await.unwrap(), SqliteStore::open(&path).await.unwrap());
+    let (before, theirs) =
+        (one.unreported_changes().await.unwrap(), other.unreported_changes().await.unwrap());
+    let name = KindName::parse("charge").unwrap();
+    let kind = NewKind { name, settings: "{}".to_owned(), takeovers_max: 3 };
+    other.put_kinds(&[kind], &Actor::new("test")).await.unwrap();
+    let after = one.unreported_changes().await.unwrap();
+    assert_ne!(after, before);
+    assert_eq!(one.unreported_changes().await.unwrap(), after, "nothing happened since");
+    assert_eq!(other.unreported_changes().await.unwrap(), theirs, "it knows its own writes");
 }

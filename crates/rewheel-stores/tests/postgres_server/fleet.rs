@@ -1,8 +1,8 @@
 //! Tests that nodes learn at once about changes by other nodes.
 
 use crate::support::{Node, named, soon, until};
-use rewheel_core::store::{Store, Watch};
-use rewheel_testkit::{Schema, millis};
+use rewheel_core::store::{Store, StoreChange, Watch};
+use rewheel_testkit::{Schema, lane, millis};
 use tokio_postgres::Client;
 
 /// Waits until so many nodes listen, and one of them has received all notifications so far.
@@ -33,7 +33,12 @@ async fn a_job_of_one_node_wakes_another() {
     let visitor = schema.connect().await;
     let mut watch = listening(&schema, &other, &visitor, 2).await;
     one.submit("a").await;
-    soon("the other hears of the job", watch.changed()).await;
+    let change = soon("the other hears of the job", watch.changed()).await;
+    // Only of its lane: the other reads nothing else.
+    assert_eq!(change, StoreChange::from(&lane("a")));
+    let unreported = other.store.unreported_changes().await.unwrap();
+    one.submit("a").await;
+    assert_eq!(other.store.unreported_changes().await.unwrap(), unreported, "it listens");
 }
 
 #[tokio::test]
@@ -44,7 +49,8 @@ async fn a_word_in_sql_wakes() {
     let mut watch = listening(&schema, &node, &visitor, 1).await;
     let wake = format!("SELECT {}.rewheel_wake()", schema.name());
     visitor.batch_execute(&wake).await.expect("told");
-    soon("it hears of that", watch.changed()).await;
+    let change = soon("it hears of that", watch.changed()).await;
+    assert_eq!(change, StoreChange::AnyLane, "nobody said which");
 }
 
 #[tokio::test]

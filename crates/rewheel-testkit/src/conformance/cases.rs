@@ -80,6 +80,7 @@ macro_rules! store_conformance {
                 move_on_when_the_first_is_claimed, keep_their_shard, tell_the_shards_of_a_batch_apart,
                 are_left_out_without_scheduled_jobs,
                 are_there_again_when_a_job_comes_back,
+                are_read_by_name,
             }
             claim {
                 skips_jobs_that_are_not_due,
@@ -451,6 +452,7 @@ macro_rules! store_conformance {
                 every_watcher_is_woken,
                 many_changes_wake_a_few_times,
                 a_wait_that_was_dropped_loses_nothing,
+                whatever_makes_a_job_claimable_reports_its_lane, what_is_reported_is_no_unreported_change,
             }
             tokens {
                 stores_a_token_as_it_was_given, stores_a_token_once, refuses_a_name_that_is_taken,

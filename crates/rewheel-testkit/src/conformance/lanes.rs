@@ -213,3 +213,29 @@ pub async fn are_there_again_when_a_job_comes_back(subject: &Subject) {
     assert_eq!((heads.len(), heads[0].due), (1, job.due));
     assert!(heads[0].due_in > seconds(50), "{heads:?}");
 }
+
+/// Lanes that are asked for by name have the same times as in the list. Those without scheduled jobs are left out, known or not.
+pub async fn are_read_by_name(subject: &Subject) {
+    let lanes = fill(subject).await;
+    let later = subject.now().await.plus(seconds(60));
+    let quiet = of("refund", Some("later"), 5);
+    let due = When::At(later);
+    subject.insert(&[NewJob { due, ..job_in(subject, &quiet) }]).await;
+    let all = subject.lanes(&["charge", "refund"]).await;
+    let asked = [&lanes[11], &quiet, &lanes[0], &of("charge", Some("nobody"), 5), &lane("unknown")];
+    let asked: Vec<Lane> = asked.into_iter().cloned().collect();
+    let mut heads = subject.store.lane_heads(&asked).await.unwrap();
+    heads.sort_by(|one, other| one.lane.cmp(&other.lane));
+    let mut found = vec![lanes[0].clone(), lanes[11].clone(), quiet.clone()];
+    found.sort();
+    assert_eq!(names(&heads), found);
+    for head in heads {
+        let listed = all.iter().find(|one| one.lane == head.lane).unwrap();
+        assert_eq!(head.due, listed.due);
+        assert!(head.due_in <= seconds(60) && head.due_in.is_zero() != (head.lane == quiet));
+    }
+    let holder = subject.holder().await;
+    assert_eq!(subject.claim_lane(holder, lanes[0].clone()).await.len(), 2);
+    assert_eq!(subject.store.lane_heads(&lanes[..1]).await.unwrap(), [], "both are leased");
+    assert_eq!(subject.store.lane_heads(&[]).await.unwrap(), []);
+}

@@ -1,10 +1,10 @@
 //! Tests waking tasks that wait for jobs.
 
 use crate::race::both;
-use crate::{Subject, seconds};
+use crate::{Subject, lane, seconds};
 use rewheel::Timeout;
-use rewheel_core::store::{ChangeVerb, Outcome, Settled, Wakes, Watch};
-use rewheel_core::{KindChange, State};
+use rewheel_core::store::{ChangeVerb, Edit, Outcome, Settled, StoreChange, Wakes, Watch};
+use rewheel_core::{KindChange, Lane, Priority, State};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -160,4 +160,74 @@ pub async fn a_wait_that_was_dropped_loses_nothing(subject: &Subject) {
     while is_woken(&mut watch).await {}
     subject.submit("charge").await;
     woken(&mut watch, "a second insert").await;
+}
+
+/// Waits until a watcher reports a lane. Only a failing store reaches the time limit.
+async fn reports(watch: &mut Box<dyn Watch>, lane: &Lane, by: &str) {
+    let call = move || async move {
+        loop {
+            match watch.changed().await {
+                StoreChange::Lanes(lanes) if lanes.contains(lane) => return Ok::<(), ()>(()),
+                StoreChange::Lanes(_) => {}
+                StoreChange::AnyLane => return Ok(()),
+            }
+        }
+    };
+    assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} did not report its lane");
+}
+
+/// Whatever makes a job claimable reports its lane, or any lane: watchers read nothing else.
+pub async fn whatever_makes_a_job_claimable_reports_its_lane(subject: &Subject) {
+    let charge = lane("charge");
+    subject.kinds(&["charge"]).await;
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.submit("charge").await;
+    reports(&mut watch, &charge, "an insert").await;
+    let holder = subject.holder().await;
+
+    let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
+    let mut watch = subject.store.watch();
+    subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
+    reports(&mut watch, &charge, "a retry").await;
+
+    let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
+    let mut watch = subject.store.watch();
+    subject.give_back(holder, lease).await;
+    reports(&mut watch, &charge, "a give-back").await;
+
+    subject.claim(holder, &["charge"], 1).await;
+    let by = subject.holder().await;
+    subject.store.leave(holder).await.unwrap();
+    let mut watch = subject.store.watch();
+    assert_eq!(subject.sweep(by).await.len(), 1);
+    reports(&mut watch, &charge, "a sweep").await;
+
+    for (state, what) in [
+        (State::Paused, ChangeVerb::Resume),
+        (State::Scheduled, ChangeVerb::Retry),
+        (State::Dead, ChangeVerb::Redrive { deadline: None }),
+    ] {
+        let job = subject.job_in(state.as_str(), state).await;
+        let mut watch = subject.store.watch();
+        subject.apply(job, what.clone()).await;
+        reports(&mut watch, &lane(state.as_str()), what.as_str()).await;
+    }
+    let job = subject.job_in("edited", State::Scheduled).await;
+    let mut watch = subject.store.watch();
+    let priority = Some(Priority::MAX);
+    subject.change(job, ChangeVerb::Edit(Box::new(Edit { priority, ..Edit::default() }))).await;
+    let urgent = Lane { priority: Priority::MAX, ..lane("edited") };
+    reports(&mut watch, &urgent, "an edit that moves a job").await;
+}
+
+/// What this process writes is reported, so that it is no unreported change.
+pub async fn what_is_reported_is_no_unreported_change(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let before = subject.store.unreported_changes().await.unwrap();
+    subject.submit("charge").await;
+    if subject.store.capabilities().wakes == Wakes::Fleet {
+        // It is not known when it begins to listen.
+        return;
+    }
+    assert_eq!(subject.store.unreported_changes().await.unwrap(), before);
 }
