@@ -26,6 +26,8 @@ mod audit;
 mod batch;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod job_columns;
 mod pages;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod sample_text;

@@ -13,6 +13,7 @@ mod migrate;
 mod lanes;
 mod row_address;
 mod row;
+mod job_columns;
 mod fleet;
 mod verbs;
 mod store_traits;
@@ -232,12 +233,12 @@ impl Shared {
     /// Returns a statement's text for the schema of this store.
     fn text(&self, sql: &'static Sql) -> Text {
         if self.schema == SCHEMA {
-            return Text::Written(sql.text);
+            return Text::Written(&sql.text);
         }
         let place = sql.text.as_ptr().addr();
         let known = self.texts.read().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
         Text::Made(known.unwrap_or_else(|| {
-            let text: Arc<str> = Arc::from(for_schema(sql.text, &self.schema));
+            let text: Arc<str> = Arc::from(for_schema(&sql.text, &self.schema));
             let mut texts = self.texts.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(texts.entry(place).or_insert(text))
         }))

@@ -10,6 +10,7 @@ mod writer;
 mod files;
 mod migrate;
 mod row;
+mod job_columns;
 mod verbs;
 mod store_traits;
 

@@ -1,13 +1,14 @@
 //! A store under test, with the steps that most cases start with.
 
-use rewheel::{Category, Random};
+use rewheel::{Backoff, Category, Random};
 use rewheel_core::store::{
     Change, ChangeVerb, Changed, Claim, ClockOffset, Insert, Inserted, LaneHead, Leased, Outcome,
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Failure, HolderId, Job, JobId, KindName, Lane, Lease, NewHolder,
-    NewJob, NewKind, Priority, Retain, Role, Shard, State, Timestamp,
+    Actor, Decision, DueReason, Failure, HolderId, Job, JobId, Key, KindName, Lane, Lease,
+    NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
+    When,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -91,6 +92,27 @@ impl Subject {
     /// Builds a job of a kind that may not exist: due at once, with defaults.
     pub fn job(&self, kind: &str) -> NewJob {
         NewJob::new(self.id(), KindName::parse(kind).unwrap(), b"{\"order\":17}".to_vec())
+    }
+
+    /// Builds a job with a value in every field. A new field does not compile until it has one here, and then the cases about
+    /// storing, claiming and moving jobs check it.
+    pub fn full_job(&self, kind: &str) -> NewJob {
+        NewJob {
+            id: self.id(),
+            kind: KindName::parse(kind).unwrap(),
+            tenant: Some(Tenant::parse("Ünïcode & Söhne").unwrap()),
+            key: Some(Key::parse("order-17 '日本'").unwrap()),
+            shard_key: Some(ShardKey::parse("customer 3").unwrap()),
+            shard: Some(Shard::new(3)),
+            priority: Priority::new(8).unwrap(),
+            payload: (0..=u8::MAX).collect(),
+            due: When::In(Duration::ZERO),
+            deadline: Some(When::In(Duration::from_secs(3_600))),
+            attempts_max: Some(4),
+            attempt_timeout: Some(Duration::from_millis(1_500)),
+            backoff: Some(Backoff::exponential(Duration::from_millis(250))),
+            traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
+        }
     }
 
     /// Builds several jobs.

@@ -84,7 +84,7 @@ impl<'s> Session<'s> {
         let connection = self.connection()?;
         self.asked.store(true, Ordering::Relaxed);
         let answer = if self.shared.prepares {
-            let statement = connection.prepare_typed_cached(&text, sql.types).await?;
+            let statement = connection.prepare_typed_cached(&text, &sql.types).await?;
             self.after_begin(connection, connection.query(&statement, params)).await
         } else {
             let params = typed(sql, params);
@@ -107,7 +107,7 @@ impl<'s> Session<'s> {
         let connection = self.connection()?;
         self.asked.store(true, Ordering::Relaxed);
         let answer = if self.shared.prepares {
-            let statement = connection.prepare_typed_cached(&text, sql.types).await?;
+            let statement = connection.prepare_typed_cached(&text, &sql.types).await?;
             self.after_begin(connection, connection.execute(&statement, params)).await
         } else {
             let params = typed(sql, params);

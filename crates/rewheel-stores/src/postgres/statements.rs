@@ -3,19 +3,42 @@
 //! Declared types save a round trip for each statement. They also allow sending a statement without preparing it, which a pooler in
 //! transaction mode requires.
 
+use super::job_columns;
+use crate::job_columns::fill_in;
+use std::sync::LazyLock;
 use tokio_postgres::types::Type;
 
-/// A statement: the content of one SQL file.
+/// A statement, made at its first use.
+pub(super) type Sql = LazyLock<Statement>;
+
+/// The content of one SQL file, with the columns of a job filled in.
 #[derive(Debug)]
-pub(super) struct Sql {
-    pub(super) text: &'static str,
-    pub(super) types: &'static [Type],
+pub(super) struct Statement {
+    pub(super) text: String,
+    pub(super) types: Vec<Type>,
+}
+
+impl Statement {
+    /// Fills in the columns of a job. If the statement stores new jobs, their columns are its last parameters.
+    fn new(file: &str, types: &[Type]) -> Statement {
+        let mut types = types.to_vec();
+        let others = types.len();
+        if file.contains(job_columns::NEW_JOB_ARRAYS) {
+            types.extend(job_columns::array_types().cloned());
+        }
+        let text = fill_in(file, |name| job_columns::meaning(name, others));
+        Statement { text, types }
+    }
 }
 
 macro_rules! statements {
     ($($name:ident = $file:literal ($($type:ident),*);)*) => {
         $(pub(super) static $name: Sql =
-            Sql { text: include_str!($file), types: &[$(Type::$type),*] };)*
+            Sql::new(|| Statement::new(include_str!($file), &[$(Type::$type),*]));)*
+
+        /// Every statement with the name of its file.
+        #[cfg(test)]
+        static ALL: &[(&str, &Sql)] = &[$(($file, &$name)),*];
     };
 }
 
@@ -75,18 +98,15 @@ statements! {
     IDEMPOTENCY_RELEASE = "sql/idempotency_release.sql" (BYTEA, UUID);
     IDEMPOTENCY_RENEW = "sql/idempotency_renew.sql" (INT8, BYTEA, UUID, INT8);
     IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
-    INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY,
-        TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
+    INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
+        INT4_ARRAY);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
-    INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
-        INT4_ARRAY);
+    INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
@@ -155,4 +175,44 @@ statements! {
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
     UNREADABLE = "sql/unreadable.sql" ();
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        ALL, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_MANY, REDRIVE, SETTLE_KEEP,
+    };
+
+    #[test]
+    fn every_statement_is_filled_in() {
+        for (file, sql) in ALL {
+            assert!(!sql.text.contains(['{', '}']), "{file}: {}", sql.text);
+        }
+        assert!(CLAIM.text.contains("RETURNING jobs.id, jobs.lane, "), "{}", CLAIM.text);
+    }
+
+    #[test]
+    fn every_statement_that_stores_a_job_gives_it_all_columns() {
+        let check = |text, table, except: &[&str]| {
+            super::job_columns::JOB.check_insert(text, table, except);
+        };
+        // A new job has not failed.
+        let failure = ["failure_category", "failure_code", "failure_message"];
+        check(&INSERT.text, "rewheel.jobs", &failure);
+        check(&INSERT_MANY.text, "rewheel.jobs", &failure);
+        check(&REDRIVE.text, "rewheel.jobs", &[]);
+        check(&END_DEAD.text, "rewheel.dead", &[]);
+        check(&END_FINISHED.text, "rewheel.finished", &[]);
+        check(&SETTLE_KEEP.text, "rewheel.finished", &[]);
+        check(&CANCEL_DEAD.text, "rewheel.finished", &[]);
+    }
+
+    #[test]
+    fn new_jobs_are_the_last_parameters() {
+        let others = INSERT.types.len() - super::job_columns::array_types().count();
+        let first = format!("unnest(${}::_uuid, ${}::_int4, ", others + 1, others + 2);
+        assert!(INSERT.text.contains(&first), "{}", INSERT.text);
+        let last = format!("${}::_int8) AS given (id, lane, ", INSERT.types.len());
+        assert!(INSERT.text.contains(&last), "{}", INSERT.text);
+    }
 }

@@ -19,7 +19,6 @@ pub(super) mod sample;
 pub(super) mod settle;
 pub(super) mod sweep;
 mod tokens;
-mod columns;
 pub(super) mod unreadable;
 mod writes;
 pub(super) mod idempotency;

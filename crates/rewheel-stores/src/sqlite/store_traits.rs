@@ -1,6 +1,6 @@
 //! Implements the store traits for SQLite: sends each verb to the writer or a reader thread.
 
-use super::row::Payload;
+use super::job_columns::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
     budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, sample,

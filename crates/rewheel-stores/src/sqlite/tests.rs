@@ -1,6 +1,7 @@
 //! Tests internals of the SQLite store.
 
 use super::files::Files;
+use super::job_columns::fill_in;
 use super::transaction::{Lanes, Statements, Transaction};
 use super::verbs::insert::{Batch, insert};
 use super::verbs::{claim, kinds, lease};
@@ -61,7 +62,7 @@ fn no_statement_scans_a_table_or_sorts_one() {
     for file in std::fs::read_dir(sql).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = fill_in(&std::fs::read_to_string(&path).unwrap());
         let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
         // The values of parameters do not affect a plan.
         let mut rows = explain.raw_query();

@@ -1,6 +1,7 @@
 //! The context of one verb: an open transaction, the time and the lanes.
 
 use super::error::{VerbError, unreadable};
+use super::job_columns::fill_in;
 use rewheel_core::store::StoreChange;
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement};
@@ -149,7 +150,8 @@ impl<'c> Statements<'c> {
         if let Some(known) = self.compiled.borrow().get(&sql.as_ptr()) {
             return Ok(known.clone());
         }
-        let fresh = Compiled(Rc::new(RefCell::new(self.connection.prepare(sql)?)));
+        let text = fill_in(sql);
+        let fresh = Compiled(Rc::new(RefCell::new(self.connection.prepare(&text)?)));
         self.compiled.borrow_mut().insert(sql.as_ptr(), fresh.clone());
         Ok(fresh)
     }

@@ -363,6 +363,7 @@ macro_rules! store_conformance {
             }
             list {
                 finds_a_job_in_every_state, finds_live_jobs_by_their_ids, keeps_what_a_job_says_in_every_state,
+                keeps_what_a_cancelled_job_says,
                 finds_nothing_that_is_not_there, finds_the_jobs_of_a_key, finds_the_job_of_a_key_in_every_state,
                 a_cursor_names_no_job_that_is_kept_back, reads_what_failed, reads_a_bounded_number_of_failures,
                 lists_the_newest_first,

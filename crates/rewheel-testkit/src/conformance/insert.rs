@@ -4,12 +4,8 @@ mod again;
 
 use crate::threads::in_time;
 use crate::{Subject, lane, millis, seconds};
-use rewheel::Backoff;
 use rewheel_core::store::{Claim, IfRefused, Insert, Inserted, Refusal, StoreError, Wakes};
-use rewheel_core::{
-    DueReason, Fence, JobId, Key, Limits, NewJob, Priority, ShardKey, State, Status, Tenant,
-    Timestamp, Version, When,
-};
+use rewheel_core::{Fence, JobId, Key, Limits, NewJob, State, Timestamp, When};
 use std::slice::from_ref;
 use std::time::Duration;
 
@@ -39,29 +35,13 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let before = subject.now().await;
     let (due, deadline) = (before.plus(seconds(3_600)), before.plus(seconds(7_200)));
-    let new = NewJob {
-        tenant: Some(Tenant::parse("Ünïcode & Söhne").unwrap()),
-        key: Some(Key::parse("order-17 '日本'").unwrap()),
-        shard_key: Some(ShardKey::parse("customer 3").unwrap()),
-        priority: Priority::new(8).unwrap(),
-        due: When::At(due),
-        deadline: Some(When::At(deadline)),
-        attempts_max: Some(3),
-        attempt_timeout: Some(millis(1_500)),
-        backoff: Some(Backoff::exponential(millis(250)).max(seconds(60))),
-        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
-        ..subject.job("charge")
-    };
+    let (due, deadline) = (When::At(due), Some(When::At(deadline)));
+    let new = NewJob { due, deadline, ..subject.full_job("charge") };
     subject.insert(from_ref(&new)).await;
     let after = subject.now().await;
 
     let job = subject.get(new.id).await;
-    assert_eq!((&job.lane, &job.key, &job.shard_key), (&new.lane(), &new.key, &new.shard_key));
-    assert_eq!((job.due, job.deadline, job.because), (due, Some(deadline), DueReason::Submitted));
-    assert_eq!((job.attempts_max, job.attempt_timeout), (new.attempts_max, new.attempt_timeout));
-    assert_eq!((job.backoff, &job.traceparent), (new.backoff, &new.traceparent));
-    assert_eq!((job.status, job.version), (Status::Scheduled, Version::new(1)));
-    assert_eq!((job.attempts_before, job.takeovers_counted), (0, 0));
+    assert_eq!(job, new.to_job(job.created));
     assert!((before..=after).contains(&job.created), "created when it was stored: {job:?}");
 }
 

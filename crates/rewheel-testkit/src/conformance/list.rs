@@ -6,12 +6,9 @@ mod found;
 pub use self::filter::*;
 pub use self::found::*;
 
-use crate::{Subject, lane, millis, seconds};
-use rewheel::Backoff;
+use crate::{Subject, lane, seconds};
 use rewheel_core::store::{ChangeVerb, Count, Filter, PageRequest, Tally};
-use rewheel_core::{
-    Job, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, State, Status, Tenant, When,
-};
+use rewheel_core::{Job, JobId, KindName, Limits, NewJob, State, Status, When};
 
 /// Reads a list to its end, a page at a time.
 async fn pages(subject: &Subject, filter: &Filter, first: PageRequest) -> Vec<Vec<Job>> {
@@ -72,19 +69,7 @@ pub async fn finds_a_job_in_every_state(subject: &Subject) {
 pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
-    let new = NewJob {
-        tenant: Some(Tenant::parse("acme").unwrap()),
-        key: Some(Key::parse("order-17").unwrap()),
-        shard_key: Some(ShardKey::parse("shop-3").unwrap()),
-        priority: Priority::MAX,
-        payload: (0..=255).collect(),
-        deadline: Some(When::In(seconds(3_600))),
-        attempts_max: Some(4),
-        attempt_timeout: Some(seconds(7)),
-        backoff: Some(Backoff::exponential(millis(250))),
-        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
-        ..subject.job("charge")
-    };
+    let new = subject.full_job("charge");
     subject.insert(std::slice::from_ref(&new)).await;
     let stored = subject.get(new.id).await;
     let check = async |state: State| {
@@ -103,7 +88,11 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
         };
         assert_eq!(now, same);
     };
-    let claim = async || subject.claim_lane(holder, new.lane()).await.remove(0).lease();
+    let claim = async || {
+        let leased = subject.claim_lane(holder, new.lane()).await.remove(0);
+        assert_eq!(leased.job, subject.get(new.id).await);
+        leased.lease()
+    };
     check(State::Scheduled).await;
     subject.apply(new.id, ChangeVerb::Pause).await;
     check(State::Paused).await;
@@ -117,6 +106,27 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
     let lease = claim().await;
     subject.succeed(holder, lease).await;
     check(State::Succeeded).await;
+}
+
+/// All fields of a job stay with it if it is cancelled, whether alive or dead.
+pub async fn keeps_what_a_cancelled_job_says(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let check = async |before: Job| {
+        subject.apply(before.id, ChangeVerb::Cancel).await;
+        let now = subject.get(before.id).await;
+        assert_eq!(now.state(), State::Cancelled);
+        let same = Job { status: now.status, version: now.version, ..before };
+        assert_eq!(now, same);
+    };
+    let dead = subject.full_job("charge");
+    subject.insert(std::slice::from_ref(&dead)).await;
+    let lease = subject.claim_lane(holder, dead.lane()).await.remove(0).lease();
+    subject.settle(holder, &subject.dead(lease)).await;
+    check(subject.get(dead.id).await).await;
+    let live = NewJob { key: None, ..subject.full_job("charge") };
+    subject.insert(std::slice::from_ref(&live)).await;
+    check(subject.get(live.id).await).await;
 }
 
 /// An unknown job is not found, and has no history.

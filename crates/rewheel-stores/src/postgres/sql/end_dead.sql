@@ -13,13 +13,11 @@ gone AS (
               given.takeovers_counted AS counted_now, given.settled_by AS by_now, given.settled_fence AS settled_now,
               category, code, message
 )
-INSERT INTO rewheel.dead (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
-                          takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,
-                          attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-                          failure_message, ended_ms, payload)
-SELECT id, lane, 'dead', due_ms, because, fence_now, version + 1, attempt_now, attempts_before, takeovers_now,
+INSERT INTO rewheel.dead ({moved}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                          takeovers_counted, settled_by, settled_fence, deadline_ms, failure_category, failure_code,
+                          failure_message, ended_ms)
+SELECT {moved}, 'dead', due_ms, because, fence_now, version + 1, attempt_now, attempts_before, takeovers_now,
        counted_now, coalesce(by_now, settled_by), coalesce(settled_now, settled_fence),
-       created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent,
-       coalesce(category, failure_category), CASE WHEN category IS NULL THEN failure_code ELSE code END,
-       coalesce(message, failure_message), $1, payload
+       deadline_ms, coalesce(category, failure_category), CASE WHEN category IS NULL THEN failure_code ELSE code END,
+       coalesce(message, failure_message), $1
   FROM gone;

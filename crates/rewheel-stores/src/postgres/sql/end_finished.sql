@@ -15,13 +15,11 @@ gone AS (
               category, code, message,
               given.state AS state_now, expires_ms
 )
-INSERT INTO rewheel.finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
-                              takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,
-                              attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-                              failure_message, ended_ms, expires_ms, payload)
-SELECT id, lane, state_now, due_ms, because, fence_now, version + 1, attempt_now, attempts_before, takeovers_now,
+INSERT INTO rewheel.finished ({moved}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                              takeovers_counted, settled_by, settled_fence, deadline_ms, failure_category, failure_code,
+                              failure_message, ended_ms, expires_ms)
+SELECT {moved}, state_now, due_ms, because, fence_now, version + 1, attempt_now, attempts_before, takeovers_now,
        counted_now, coalesce(by_now, settled_by), coalesce(settled_now, settled_fence),
-       created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent,
-       coalesce(category, failure_category), CASE WHEN category IS NULL THEN failure_code ELSE code END,
-       coalesce(message, failure_message), $1, expires_ms, payload
+       deadline_ms, coalesce(category, failure_category), CASE WHEN category IS NULL THEN failure_code ELSE code END,
+       coalesce(message, failure_message), $1, expires_ms
   FROM gone;

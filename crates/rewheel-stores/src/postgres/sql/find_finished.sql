@@ -1,6 +1,2 @@
 -- find_finished: reads the finished jobs among $1, without payloads.
-SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
-       NULL::uuid AS holder_id, NULL::bigint AS overdue_ms, NULL::text AS wanted, created_ms,
-       deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-       failure_message, ended_ms
-  FROM rewheel.finished WHERE id = ANY ($1::uuid[]);
+SELECT {ended_job_without_payload} FROM rewheel.finished WHERE id = ANY ($1::uuid[]);

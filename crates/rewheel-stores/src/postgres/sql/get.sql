@@ -1,18 +1,6 @@
 -- get: reads one job from any table, in one snapshot. Contract: ReadStore::get.
-SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
-       (SELECT holders.id FROM rewheel.holders WHERE holders.seq = jobs.holder) AS holder_id, overdue_ms, wanted, created_ms,
-       deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-       failure_message, NULL::bigint AS ended_ms, payload
-  FROM rewheel.jobs WHERE id = $1
+SELECT {live_job} FROM rewheel.jobs WHERE id = $1
 UNION ALL
-SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
-       NULL, NULL, NULL, created_ms,
-       deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-       failure_message, ended_ms, payload
-  FROM rewheel.dead WHERE id = $1
+SELECT {ended_job} FROM rewheel.dead WHERE id = $1
 UNION ALL
-SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
-       NULL, NULL, NULL, created_ms,
-       deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-       failure_message, ended_ms, payload
-  FROM rewheel.finished WHERE id = $1;
+SELECT {ended_job} FROM rewheel.finished WHERE id = $1;

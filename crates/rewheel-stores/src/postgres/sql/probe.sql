@@ -13,7 +13,4 @@ UPDATE rewheel.jobs
    SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
        fence = fence + 1, version = version + 1, shelf = 'held', held_by = (SELECT seq FROM holder), held_until_ms = found.overdue
   FROM found WHERE jobs.ctid = found.place
-RETURNING found.now, lane, seq, jobs.ctid, id, due_ms, because, fence,
-          version, attempt, attempts_before, takeovers, takeovers_counted, created_ms, deadline_ms, attempts_max,
-          attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code, failure_message,
-          payload, overdue_ms;
+RETURNING {claimed_job}, overdue_ms;

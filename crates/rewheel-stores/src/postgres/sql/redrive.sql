@@ -4,12 +4,10 @@ WITH gone AS (
      WHERE dead.id = given.id
     RETURNING dead.*, given.due_ms AS new_due_ms, given.deadline_ms AS new_deadline_ms
 )
-INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
-                          takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,
-                          attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-                          failure_message, payload)
-SELECT id, lane, 'scheduled', new_due_ms, 'person', fence, version + 1, attempt, attempt, takeovers,
-       takeovers_counted, settled_by, settled_fence, created_ms, new_deadline_ms, attempts_max,
-       attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-       failure_message, payload
+INSERT INTO rewheel.jobs ({moved}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                          takeovers_counted, settled_by, settled_fence, deadline_ms, failure_category, failure_code,
+                          failure_message)
+SELECT {moved}, 'scheduled', new_due_ms, 'person', fence, version + 1, attempt, attempt, takeovers,
+       takeovers_counted, settled_by, settled_fence, new_deadline_ms, failure_category, failure_code,
+       failure_message
   FROM gone;

@@ -2,7 +2,8 @@
 
 use super::super::PostgresStore;
 use super::super::error::VerbError;
-use super::super::row::{Payload, count, job_id, read_job, uuid};
+use super::super::job_columns::{LANE, read_job};
+use super::super::row::{count, job_id, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{
     CANCEL_DEAD, CHANGE_LIVES, DROP_DEAD, FIND_FINISHED, INSERT_LEDGER, LOCK_DEADS, LOCK_LIVES,
@@ -94,11 +95,11 @@ async fn lock(
             break;
         }
         let rows = session.query(sql, &[&missing]).await?;
-        let lanes = super::read::lanes(session, &rows, 1).await?;
+        let lanes = super::read::lanes(session, &rows, LANE).await?;
         for row in &rows {
-            let number: i32 = row.try_get(1)?;
-            let lane = super::read::lane(&lanes, row, 1)?;
-            let job = read_job(row, lane, Payload::LeaveOut)?;
+            let number: i32 = row.try_get(LANE)?;
+            let lane = super::read::lane(&lanes, row, LANE)?;
+            let job = read_job(row, lane)?;
             found.insert(job.id, Found { job, lane: number });
         }
         missing.retain(|id| !found.contains_key(&job_id(*id)));

@@ -2,10 +2,9 @@
 
 use super::super::PostgresStore;
 use super::super::error::{VerbError, unreadable};
+use super::super::job_columns::{CLAIMED, ID, LANE, read_claimed};
 use super::super::lanes::{Names, lane_at};
-use super::super::row::{
-    count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
-};
+use super::super::row::{count, fence, holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::row_address::RowAddress;
 use super::super::session::{Param, Session};
 use super::super::statements::{
@@ -19,6 +18,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 use tokio_postgres::Row;
 use uuid::Uuid;
+
+// What a claim returns after the columns of the job and the time when it becomes overdue.
+const NOW: usize = CLAIMED + 1;
+const SEQ: usize = CLAIMED + 2;
+const PLACE: usize = CLAIMED + 3;
+const LIST: usize = CLAIMED + 4;
 
 impl PostgresStore {
     pub(in super::super) async fn claim_batch(
@@ -181,16 +186,16 @@ impl<'a> Wish<'a> {
         let mut places: Vec<(Lease, RowAddress)> = Vec::with_capacity(rows.len());
         let mut unreadable = Unreadable::default();
         for row in &rows {
-            let nth = self.nth(row.try_get(1)?)?;
+            let nth = self.nth(row.try_get(LANE)?)?;
             let lane = self.visits[nth].0.lane.clone();
-            let id = job_id(row.try_get(4)?);
+            let id = job_id(row.try_get(ID)?);
             let read = read_claimed(row, lane, self.claim.holder);
             let Some(job) = unreadable.check(id, read)? else { continue };
-            places.push((Lease { job: job.id, fence: job.fence }, row.try_get(3)?));
-            jobs.push((nth, row.try_get(2)?, job));
+            places.push((Lease { job: job.id, fence: job.fence }, row.try_get(PLACE)?));
+            jobs.push((nth, row.try_get(SEQ)?, job));
         }
-        let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
-        let at = rows.first().map(|row| row.try_get(0)).transpose()?;
+        let list = rows.first().map(|row| row.try_get(LIST)).transpose()?.flatten();
+        let at = rows.first().map(|row| row.try_get(NOW)).transpose()?;
         // A list with a job that is never settled is left to the sweep.
         let list = list.zip(at).filter(|_| unreadable.is_empty());
         self.store.shared.places.remember(&places, list);
@@ -250,7 +255,7 @@ impl<'a> Wish<'a> {
             let params: [Param<'_>; 6] = [&holder, &lane, &offset, &horizon, &timeout, &grace];
             if let Some(row) = session.find(&PROBE, &params).await? {
                 let read = read_claimed(&row, visit.lane.clone(), self.claim.holder);
-                let Some(job) = unreadable.check(job_id(row.try_get(4)?), read)? else { continue };
+                let Some(job) = unreadable.check(job_id(row.try_get(ID)?), read)? else { continue };
                 session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
                 probed.insert(kind);
                 jobs.push(job);

@@ -1,7 +1,8 @@
 //! Edits one job.
 
 use super::super::error::{VerbError, unreadable};
-use super::super::row::{Payload, read_job, uuid};
+use super::super::job_columns::{LANE, read_job};
+use super::super::row::uuid;
 use super::super::session::{Param, Session};
 use super::super::statements::{EDIT_DEAD, EDIT_LIVE, GET_FINISHED, LOCK_DEAD, LOCK_LIVE, Sql};
 use super::audit::{Line, audit};
@@ -39,11 +40,11 @@ async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, VerbErro
     // Search the tables twice: a job that is redriven meanwhile moves to a table that was already searched.
     for sql in tables.into_iter().chain(tables) {
         if let Some(row) = session.find(sql, &[&uuid(job)]).await? {
-            let number: i32 = row.try_get(1)?;
+            let number: i32 = row.try_get(LANE)?;
             let mut lanes = super::super::lanes::names(session, std::iter::once(number)).await?;
             let lane =
                 lanes.remove(&number).ok_or_else(|| unreadable("a lane that does not exist"))?;
-            return read_job(&row, lane, Payload::Read).map(Some);
+            return read_job(&row, lane).map(Some);
         }
     }
     Ok(None)

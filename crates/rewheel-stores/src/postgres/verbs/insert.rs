@@ -2,11 +2,11 @@
 
 use super::super::PostgresStore;
 use super::super::error::{VerbError, broken, unreadable};
+use super::super::job_columns::array_params;
 use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
-use super::columns::Columns;
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
 use rewheel_core::store::{
@@ -285,22 +285,22 @@ impl<'a> Insertion<'a> {
             return Ok(None);
         }
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
-        let columns = Columns::of(rows);
+        let columns = array_params(rows);
+        let columns = columns.iter().map(|column| -> Param<'_> { column.as_ref() });
         let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
         let (floor_lanes, floors) = session.shared.lanes.floors();
         let row = if let Some(direct) = self.insert.direct {
             let holder = Some(holder_uuid(direct.holder));
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
             let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
-            params.extend(columns.params());
             params.extend([&floor_lanes as Param<'_>, &floors, lanes]);
             params.extend(names.params());
+            params.extend(columns);
             session.one(&INSERT, &params).await?
         } else {
-            let mut params: Vec<Param<'_>> = vec![&offset, &now];
-            params.extend(columns.params());
-            params.push(lanes);
+            let mut params: Vec<Param<'_>> = vec![&offset, &now, lanes];
             params.extend(names.params());
+            params.extend(columns);
             session.one(&INSERT_MANY, &params).await?
         };
         self.now = instant(row.try_get(0)?);

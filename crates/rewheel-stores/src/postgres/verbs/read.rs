@@ -1,9 +1,10 @@
 //! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{VerbError, unreadable};
+use super::super::job_columns::{LANE, read_job};
 use super::super::row::{
-    Payload, count as number, duration, failure, fence, holder_id, instant, job_id, read_job,
-    small, unsigned, uuid, version,
+    count as number, duration, failure, fence, holder_id, instant, job_id, small, unsigned, uuid,
+    version,
 };
 use super::super::session::Session;
 use super::super::statements::{
@@ -29,8 +30,8 @@ pub(in super::super) async fn get(
 ) -> Result<Option<Job>, VerbError> {
     let rows = session.query(&GET, &[&uuid(job)]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let lanes = lanes(session, &rows, 1).await?;
-    read_job(row, lane(&lanes, row, 1)?, Payload::Read).map(Some)
+    let lanes = lanes(session, &rows, LANE).await?;
+    read_job(row, lane(&lanes, row, LANE)?).map(Some)
 }
 
 pub(in super::super) async fn find(
@@ -39,7 +40,7 @@ pub(in super::super) async fn find(
 ) -> Result<Vec<Job>, VerbError> {
     let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
     let rows = session.query(&FIND, &[&ids]).await?;
-    read_jobs(session, &rows, Payload::LeaveOut).await
+    read_jobs(session, &rows).await
 }
 
 pub(in super::super) async fn live(
@@ -48,16 +49,12 @@ pub(in super::super) async fn live(
 ) -> Result<Vec<Job>, VerbError> {
     let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
     let rows = session.query(&LIVE, &[&ids]).await?;
-    read_jobs(session, &rows, Payload::LeaveOut).await
+    read_jobs(session, &rows).await
 }
 
-async fn read_jobs(
-    session: &Session<'_>,
-    rows: &[Row],
-    payload: Payload,
-) -> Result<Vec<Job>, VerbError> {
-    let lanes = lanes(session, rows, 1).await?;
-    let read = |row| readable(lane(&lanes, row, 1).and_then(|lane| read_job(row, lane, payload)));
+async fn read_jobs(session: &Session<'_>, rows: &[Row]) -> Result<Vec<Job>, VerbError> {
+    let lanes = lanes(session, rows, LANE).await?;
+    let read = |row| readable(lane(&lanes, row, LANE).and_then(|lane| read_job(row, lane)));
     rows.iter().filter_map(|row| read(row).transpose()).collect()
 }
 
@@ -117,7 +114,7 @@ impl Scan {
             if let Some(last) = rows.last() {
                 self.before = last.try_get(0)?;
             }
-            let jobs = read_jobs(session, &rows, Payload::LeaveOut).await?;
+            let jobs = read_jobs(session, &rows).await?;
             if !jobs.is_empty() {
                 return Ok(jobs);
             }

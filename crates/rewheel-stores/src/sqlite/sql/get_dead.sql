@@ -1,2 +1,2 @@
 -- get_dead: reads one dead letter. Contract: ReadStore::get.
-SELECT * FROM dead WHERE id = ?1;
+SELECT {ended_job} FROM dead WHERE id = ?1;

@@ -1,2 +1,2 @@
 -- get_finished: reads one finished job. Contract: ReadStore::get.
-SELECT * FROM finished WHERE id = ?1;
+SELECT {ended_job} FROM finished WHERE id = ?1;

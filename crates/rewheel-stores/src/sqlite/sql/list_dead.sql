@@ -1,2 +1,2 @@
 -- list_dead: reads dead letters, from the newest id before ?1. Contract: ReadStore::list.
-SELECT * FROM dead INDEXED BY dead_id WHERE id < ?1 ORDER BY id DESC LIMIT ?2;
+SELECT {ended_job_without_payload} FROM dead INDEXED BY dead_id WHERE id < ?1 ORDER BY id DESC LIMIT ?2;

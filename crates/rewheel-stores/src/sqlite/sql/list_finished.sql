@@ -1,2 +1,2 @@
 -- list_finished: reads finished jobs, from the newest id before ?1. Contract: ReadStore::list.
-SELECT * FROM finished INDEXED BY finished_id WHERE id < ?1 ORDER BY id DESC LIMIT ?2;
+SELECT {ended_job_without_payload} FROM finished INDEXED BY finished_id WHERE id < ?1 ORDER BY id DESC LIMIT ?2;

@@ -1,7 +1,7 @@
 //! Changes jobs on behalf of operators.
 
 use super::super::error::VerbError;
-use super::super::row::Payload;
+use super::super::job_columns::Payload;
 use super::super::transaction::Transaction;
 use super::audit::{Line, audit};
 use super::ending::{Ending, Live, end, end_key};

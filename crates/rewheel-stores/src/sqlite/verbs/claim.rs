@@ -1,7 +1,8 @@
 //! Claims due jobs.
 
 use super::super::error::VerbError;
-use super::super::row::{instant, millis, read_found, unsigned};
+use super::super::job_columns::{CLAIMED, ID, read_claimed};
+use super::super::row::{instant, millis, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::super::writer::count;
 use super::unreadable::{Unreadable, readable};
@@ -99,10 +100,10 @@ fn take(
         let mut statement = statement.get();
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            let read = read_found(row, &visit.lane);
-            let id = JobId::from_bytes(row.get(1)?);
+            let read = read_claimed(row, visit.lane.clone());
+            let id = JobId::from_bytes(row.get(ID)?);
             let Some(mut job) = unreadable.check(id, read)? else { continue };
-            places.push(Value::Integer(row.get(0)?));
+            places.push(Value::Integer(row.get(CLAIMED)?));
             let timeout = job.attempt_timeout.unwrap_or(visit.attempt_timeout);
             let overdue = job.due.max(now).plus(timeout).plus(visit.grace);
             job.status = Status::Leased { holder: wish.holder, overdue, wanted: None };

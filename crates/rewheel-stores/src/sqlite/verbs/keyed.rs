@@ -1,7 +1,7 @@
 //! Finds jobs by their idempotency key.
 
 use super::super::error::VerbError;
-use super::super::row::Payload;
+use super::super::job_columns::Payload;
 use super::super::transaction::{Transaction, tenant_text};
 use super::super::writer::count as number;
 use super::read::get;

@@ -1,7 +1,8 @@
 //! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{VerbError, unreadable};
-use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
+use super::super::job_columns::{Payload, read_job};
+use super::super::row::{duration, failure, instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use super::unreadable::readable;

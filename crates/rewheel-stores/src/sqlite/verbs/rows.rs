@@ -1,9 +1,9 @@
 //! Inserts new rows into the hot table, many with one statement.
 
 use super::super::error::VerbError;
-use super::super::row::millis;
+use super::super::job_columns::{self, SUBMITTED};
 use super::super::transaction::Transaction;
-use rewheel_core::{Key, NewJob, ShardKey, State, Timestamp};
+use rewheel_core::{NewJob, State, Timestamp};
 use rusqlite::Statement;
 use std::sync::LazyLock;
 
@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 /// one row; with sixteen rows that cost is small.
 const ROWS: usize = 16;
 
-/// Number of values per row.
-const VALUES: usize = 17;
+/// Number of values per row: those of the job, and eight more.
+const VALUES: usize = SUBMITTED + 8;
 
 const ONE: &str = include_str!("../sql/insert.sql");
 
@@ -59,15 +59,13 @@ fn bind(
     row: &NewRow<'_>,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
-    let job = row.job;
+    job_columns::bind(statement, first + 1, row.job, row.lane)?;
     let state = if row.lease.is_some() { State::Leased } else { State::Scheduled };
-    let mut place = first;
+    let mut place = first + SUBMITTED;
     let mut at = || {
         place += 1;
         place
     };
-    statement.raw_bind_parameter(at(), job.id.to_bytes())?;
-    statement.raw_bind_parameter(at(), row.lane)?;
     statement.raw_bind_parameter(at(), state.as_str())?;
     statement.raw_bind_parameter(at(), row.due.as_millis())?;
     statement.raw_bind_parameter(at(), i64::from(row.lease.is_some()))?;
@@ -76,13 +74,6 @@ fn bind(
     statement.raw_bind_parameter(at(), row.lease.map(|(_, overdue)| overdue.as_millis()))?;
     statement.raw_bind_parameter(at(), now.as_millis())?;
     statement.raw_bind_parameter(at(), row.deadline.map(Timestamp::as_millis))?;
-    statement.raw_bind_parameter(at(), job.attempts_max)?;
-    statement.raw_bind_parameter(at(), job.attempt_timeout.map(millis))?;
-    statement.raw_bind_parameter(at(), job.backoff.map(|backoff| backoff.to_string()))?;
-    statement.raw_bind_parameter(at(), job.key.as_ref().map(Key::as_str))?;
-    statement.raw_bind_parameter(at(), job.shard_key.as_ref().map(ShardKey::as_str))?;
-    statement.raw_bind_parameter(at(), &job.traceparent)?;
-    statement.raw_bind_parameter(at(), &job.payload)?;
     debug_assert_eq!(place, first + VALUES, "the file and this function agree");
     Ok(())
 }

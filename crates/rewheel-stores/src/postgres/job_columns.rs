@@ -1,0 +1,266 @@
+//! The columns of a job: which there are, how new jobs are stored in them, and how a job is read from them.
+
+use super::error::{VerbError, unreadable};
+use super::row::{
+    backoff, because, duration, failure, fence, holder_id, instant, job_id, millis, number, parsed,
+    small, uuid, version, wanted,
+};
+use crate::job_columns::{Column, JobColumns, StatusColumn};
+use rewheel_core::{HolderId, Job, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, When};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+/// Every column of a job. To add one: list it here, read it in [`read`], and add it to the three tables in a migration.
+pub(super) const JOB: JobColumns<New> = JobColumns {
+    columns: &[
+        given("id", Type::UUID_ARRAY, |jobs| all(jobs, |job, _| uuid(job.id))),
+        given("lane", Type::INT4_ARRAY, |jobs| all(jobs, |_, lane| lane)),
+        Column::named("due_ms"),
+        Column::named("because"),
+        Column::named("fence"),
+        Column::named("version"),
+        Column::named("attempt"),
+        Column::named("attempts_before"),
+        Column::named("takeovers"),
+        Column::named("takeovers_counted"),
+        Column::moved("created_ms"),
+        Column::named("deadline_ms"),
+        given("attempts_max", Type::INT8_ARRAY, |jobs| {
+            some(jobs, |job| job.attempts_max.map(i64::from))
+        }),
+        given("attempt_timeout_ms", Type::INT8_ARRAY, |jobs| {
+            some(jobs, |job| job.attempt_timeout.map(millis))
+        }),
+        given("backoff", Type::TEXT_ARRAY, |jobs| {
+            some(jobs, |job| job.backoff.map(|backoff| backoff.to_string()))
+        }),
+        given("key", Type::TEXT_ARRAY, |jobs| some(jobs, |job| job.key.as_ref().map(Key::as_str))),
+        given("shard_key", Type::TEXT_ARRAY, |jobs| {
+            some(jobs, |job| job.shard_key.as_ref().map(ShardKey::as_str))
+        }),
+        given("traceparent", Type::TEXT_ARRAY, |jobs| some(jobs, |job| job.traceparent.as_deref())),
+        Column::named("failure_category"),
+        Column::named("failure_code"),
+        Column::named("failure_message"),
+        given("payload", Type::BYTEA_ARRAY, |jobs| all(jobs, |job, _| job.payload.as_slice())),
+    ],
+    status: &[
+        StatusColumn { name: "state", live: "jobs.state", ended: "state" },
+        StatusColumn {
+            name: "holder_id",
+            live: "(SELECT holders.id FROM rewheel.holders WHERE holders.seq = jobs.holder)",
+            ended: "NULL::uuid",
+        },
+        StatusColumn { name: "overdue_ms", live: "jobs.overdue_ms", ended: "NULL::bigint" },
+        StatusColumn { name: "wanted", live: "jobs.wanted", ended: "NULL::text" },
+        StatusColumn { name: "ended_ms", live: "NULL::bigint", ended: "ended_ms" },
+    ],
+    no_payload: "NULL::bytea",
+};
+
+/// From these an insert computes `due_ms` and `deadline_ms`: times may be relative to the server's clock.
+static TIMES: [(&str, New); 4] = [
+    ("due_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| at(job.due)))),
+    ("due_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| within(job.due)))),
+    ("deadline_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(at)))),
+    ("deadline_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(within)))),
+];
+
+/// Where statements that read a job return its id and the number of its lane.
+pub(super) const ID: usize = JOB.position("id");
+pub(super) const LANE: usize = JOB.position("lane");
+
+/// How many columns a statement returns for `{claimed_job}`. Then comes when the job becomes overdue.
+pub(super) const CLAIMED: usize = JOB.claimed();
+
+/// Reads a column of a job. Its position is a constant, because a claim reads thousands of rows in a second.
+macro_rules! get {
+    ($row:expr, $name:literal) => {
+        $row.try_get(const { JOB.position($name) })?
+    };
+}
+
+/// Reads a job of any table.
+pub(super) fn read_job(row: &Row, lane: Lane) -> Result<Job, VerbError> {
+    let state: &str = get!(row, "state");
+    let ended = || Ok::<_, VerbError>(instant(get!(row, "ended_ms")));
+    let status = match state.parse().map_err(|_| unreadable("a state"))? {
+        State::Scheduled => Status::Scheduled,
+        State::Paused => Status::Paused,
+        State::Leased => Status::Leased {
+            // A holder's row is kept while it has jobs. The nil id means that there was no such holder.
+            holder: holder_id(Option::<Uuid>::unwrap_or_default(get!(row, "holder_id"))),
+            overdue: instant(get!(row, "overdue_ms")),
+            wanted: wanted(get!(row, "wanted"))?,
+        },
+        State::Succeeded => Status::Succeeded(ended()?),
+        State::Failed => Status::Failed(ended()?),
+        State::Dead => Status::Dead(ended()?),
+        State::Cancelled => Status::Cancelled(ended()?),
+    };
+    read(row, lane, status)
+}
+
+/// Reads a job that was just claimed.
+pub(super) fn read_claimed(row: &Row, lane: Lane, holder: HolderId) -> Result<Job, VerbError> {
+    let overdue = instant(row.try_get(CLAIMED)?);
+    read(row, lane, Status::Leased { holder, overdue, wanted: None })
+}
+
+fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
+    Ok(Job {
+        id: job_id(get!(row, "id")),
+        lane,
+        due: instant(get!(row, "due_ms")),
+        because: because(get!(row, "because"))?,
+        status,
+        fence: fence(get!(row, "fence")),
+        version: version(get!(row, "version")),
+        attempt: small(get!(row, "attempt")),
+        attempts_before: small(get!(row, "attempts_before")),
+        takeovers: small(get!(row, "takeovers")),
+        takeovers_counted: small(get!(row, "takeovers_counted")),
+        created: instant(get!(row, "created_ms")),
+        deadline: Option::map(get!(row, "deadline_ms"), instant),
+        attempts_max: Option::map(get!(row, "attempts_max"), number),
+        attempt_timeout: Option::map(get!(row, "attempt_timeout_ms"), duration),
+        backoff: backoff(get!(row, "backoff"))?,
+        key: parsed(get!(row, "key"), "a key")?,
+        shard_key: parsed(get!(row, "shard_key"), "a shard key")?,
+        traceparent: get!(row, "traceparent"),
+        failure: failure(
+            get!(row, "failure_category"),
+            get!(row, "failure_code"),
+            get!(row, "failure_message"),
+        )?,
+        payload: get!(row, "payload"),
+    })
+}
+
+/// Stands for the parameters with new jobs, one array per column. They are the last parameters of a statement.
+pub(super) const NEW_JOB_ARRAYS: &str = "new_job_arrays";
+
+/// Returns what a name in braces stands for in an SQL file of this store, in a statement with so many other parameters.
+pub(super) fn meaning(name: &str, others: usize) -> Option<String> {
+    let texts: Vec<String> = match name {
+        NEW_JOB_ARRAYS => {
+            let types = array_types().zip(others + 1..);
+            types.map(|(array, number)| format!("${number}::{}", array.name())).collect()
+        }
+        // The names of those columns.
+        "new_job" => arrays().map(|(name, _)| name.to_owned()).collect(),
+        name => return JOB.meaning(name),
+    };
+    Some(texts.join(", "))
+}
+
+/// Returns the types of the parameters with new jobs.
+pub(super) fn array_types() -> impl Iterator<Item = &'static Type> {
+    arrays().map(|(_, New(array, _))| array)
+}
+
+/// Returns the parameters with new jobs, each with the number of its lane.
+pub(super) fn array_params<'a>(jobs: &[(&'a NewJob, i32)]) -> Vec<Array<'a>> {
+    arrays().map(|(_, New(_, values))| values(jobs)).collect()
+}
+
+fn arrays() -> impl Iterator<Item = (&'static str, &'static New)> {
+    JOB.values().chain(TIMES.iter().map(|(name, new)| (*name, new)))
+}
+
+/// The type of an array, and its values for new jobs.
+pub(super) struct New(Type, ValuesOf);
+
+type ValuesOf = for<'a> fn(&[(&'a NewJob, i32)]) -> Array<'a>;
+
+/// One column of new jobs.
+pub(super) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+const fn given(name: &'static str, array: Type, values: ValuesOf) -> Column<New> {
+    Column::submitted(name, New(array, values))
+}
+
+/// Builds a column in which every job has a value.
+fn all<'a, T: ToSql + Sync + Send + 'a>(
+    jobs: &[(&'a NewJob, i32)],
+    value: impl Fn(&'a NewJob, i32) -> T,
+) -> Array<'a> {
+    Box::new(jobs.iter().map(|(job, lane)| value(job, *lane)).collect::<Vec<T>>())
+}
+
+/// Builds a column that is empty unless at least one job has a value. The statement reads what is missing as NULLs.
+fn some<'a, T: ToSql + Sync + Send + 'a>(
+    jobs: &[(&'a NewJob, i32)],
+    value: impl Fn(&'a NewJob) -> Option<T>,
+) -> Array<'a> {
+    let values: Vec<Option<T>> = jobs.iter().map(|(job, _)| value(job)).collect();
+    let is_empty = values.iter().all(Option::is_none);
+    Box::new(if is_empty { Vec::new() } else { values })
+}
+
+fn at(when: When) -> Option<i64> {
+    match when {
+        When::At(at) => Some(Timestamp::as_millis(at)),
+        When::In(_) => None,
+    }
+}
+
+fn within(when: When) -> Option<i64> {
+    match when {
+        When::In(duration) => Some(millis(duration)),
+        When::At(_) => None,
+    }
+}
+
+#[cfg(all(test, feature = "test-postgres"))]
+mod tests {
+    use super::JOB;
+    use crate::PostgresStore;
+    use crate::job_columns::testing::JobTable;
+    use rewheel_testkit::Schema;
+
+    /// Columns that the store uses for itself.
+    const TABLES: [JobTable; 3] = [
+        JobTable {
+            name: "jobs",
+            is_live: true,
+            internal: &[
+                "seq",
+                "shelf",
+                "held_by",
+                "held_until_ms",
+                "holder",
+                "leased_ms",
+                "started_fence",
+                "settled_by",
+                "settled_fence",
+                "settled_kept",
+            ],
+        },
+        JobTable {
+            name: "dead",
+            is_live: false,
+            internal: &["settled_by", "settled_fence", "announced_ms"],
+        },
+        JobTable {
+            name: "finished",
+            is_live: false,
+            internal: &["settled_by", "settled_fence", "expires_ms"],
+        },
+    ];
+
+    #[tokio::test]
+    async fn the_list_has_the_columns_of_the_tables() {
+        let schema = Schema::fresh();
+        PostgresStore::open(schema.url()).await.expect("the store opens");
+        let client = schema.connect().await;
+        for table in &TABLES {
+            let sql = "SELECT column_name::text FROM information_schema.columns
+                        WHERE table_schema = $1 AND table_name = $2";
+            let rows = client.query(sql, &[&schema.name(), &table.name]).await.expect("columns");
+            let real: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            JOB.check_table(table, &real);
+        }
+    }
+}
