@@ -153,7 +153,7 @@ pub enum DueReason {
     RetryAfter,
     /// The runner asked for the delay.
     Snooze,
-    /// The kind of the job is parked.
+    /// A circuit breaker is open: of the kind, or of the target that the job calls.
     Parked,
     /// A rate limit delayed the job.
     RateLimit,

@@ -29,7 +29,7 @@ pub(crate) use self::health::breaker;
 pub(crate) use self::kind::{FleetRule, KindFact, KindNews};
 pub(crate) use self::machine::Probed;
 pub(crate) use self::plan::Reservation;
-pub(crate) use self::remote::WorkerHas;
+pub(crate) use self::remote::{Paid, WorkerHas};
 pub(crate) use self::ticket::{InHand, Slot, Ticket};
 
 use self::answer::Refused;

@@ -121,7 +121,7 @@ fn begin(
     match catch_unwind(AssertUnwindSafe(|| call(waiting, kind))) {
         Ok(Ok(target)) => Ok(target),
         Ok(Err((after, failure))) => {
-            Err((Decision::Snooze { after, because: DueReason::Snooze }, failure))
+            Err((Decision::Snooze { after, because: DueReason::Parked }, failure))
         }
         Err(panic) => {
             let report = panicked(&*panic);

@@ -5,6 +5,10 @@ use rewheel::{Backoff, duration};
 use rewheel_core::{Decision, Limits, NewJob};
 use std::time::Duration;
 
+/// Minimum delay of a snooze, also without a floor: it uses up no attempt, so a job that snoozes for no time would run without
+/// a pause, for ever.
+const SNOOZE_MIN: Duration = Duration::from_millis(1);
+
 /// The limits of a kind for the settings of its jobs. The kind's own settings are always allowed.
 ///
 /// ```
@@ -102,7 +106,7 @@ impl Ceilings {
                 }
                 *after = self.clamp(*after);
             }
-            Decision::Snooze { after, .. } => *after = self.clamp(*after),
+            Decision::Snooze { after, .. } => *after = self.clamp(*after).max(SNOOZE_MIN),
             Decision::Succeed
             | Decision::Dead { .. }
             | Decision::Fail { .. }
@@ -226,5 +230,10 @@ mod tests {
         let mut endless = retry(Duration::MAX);
         kind("{}").ceilings().clamp_delay(&mut endless, seconds(10));
         assert_eq!(endless, retry(Limits::DURATION_MAX));
+        let snooze = |after| Decision::Snooze { after, because: DueReason::Snooze };
+        let mut spinning = snooze(Duration::ZERO);
+        let without_floor = kind(r#"{"delay_floor":"0s"}"#).ceilings();
+        without_floor.clamp_delay(&mut spinning, seconds(10));
+        assert_eq!(spinning, snooze(millis(1)), "it uses up no attempt, so it would never end");
     }
 }

@@ -6,7 +6,7 @@ use crate::claim::limited;
 use crate::engine::Engine;
 use crate::kinds::KindEntry;
 use rewheel_core::store::{FleetLimit, LimitOf, LimitWait, StoreResult};
-use rewheel_core::{DueReason, HolderId, Job, Role, Status, Timestamp};
+use rewheel_core::{DueReason, HolderId, Job, Lease, Role, Status, Timestamp};
 use std::time::Duration;
 
 /// Why a live job does not run.
@@ -33,6 +33,9 @@ struct Seen {
 impl Engine {
     /// Returns for each job why it waits, as far as this engine knows, where the store's clock shows `now`. `None` for jobs that
     /// run, have ended or will run at once, and for those that only wait until they are due.
+    ///
+    /// A job that this engine has claimed and not started waits for a slot or a limit here, so it has a reason. What a job waits
+    /// for that another holder has claimed is known only there: `None`.
     ///
     /// # Errors
     /// Returns the error of the store, which counts the fleet-wide limits.
@@ -86,6 +89,7 @@ impl Engine {
                 return Some(held(HeldReason::Hold, None, "an operator or a rule paused the job"));
             }
             Status::Scheduled => {}
+            Status::Leased { holder, .. } if self.waits_here(job, holder) => {}
             Status::Leased { .. }
             | Status::Succeeded(_)
             | Status::Failed(_)
@@ -112,7 +116,16 @@ impl Engine {
         if kind.is_for_workers() && !seen.has_workers {
             return Some(held(HeldReason::NoRunner, None, "no worker for this kind is connected"));
         }
-        self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
+        let is_scheduled = matches!(job.status, Status::Scheduled);
+        // A leased job has what it needs of the fleet.
+        let of_fleet = is_scheduled.then(|| self.of_fleet(job, seen)).flatten();
+        of_fleet.or_else(|| self.of_engine(job, &kind, seen.now))
+    }
+
+    /// Returns whether this engine holds a job and has not started it.
+    fn waits_here(&self, job: &Job, holder: HolderId) -> bool {
+        let (shared, lease) = (self.shared(), Lease { job: job.id, fence: job.fence });
+        holder == shared.holder() && shared.leases.is_waiting(lease)
     }
 
     /// Returns the reason by fleet-wide limits.

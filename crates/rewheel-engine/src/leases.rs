@@ -76,6 +76,12 @@ impl Leases {
         lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
     }
 
+    /// Returns whether the engine holds a job that has not started.
+    pub(crate) fn is_waiting(&self, lease: Lease) -> bool {
+        let held = lock(&self.held);
+        held.get(&lease.job).is_some_and(|held| held.fence == lease.fence && held.cancel.is_none())
+    }
+
     /// Records that a job starts. Returns the cancel token for its handler; `None` if the engine no longer holds the job, or has
     /// a newer lease.
     pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {

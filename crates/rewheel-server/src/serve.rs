@@ -142,6 +142,16 @@ impl Server {
     pub async fn run(
         self,
         stop: impl Future<Output = ()>,
+        say: impl FnMut(&ServerEvent),
+    ) -> Result<(), ServeError> {
+        self.run_over(start, stop, say).await
+    }
+
+    /// As [`run`](Server::run), with an engine that `start` starts.
+    async fn run_over(
+        self,
+        start: impl AsyncFnOnce(&Config, Option<&Demo>) -> Result<Engine, ServeError>,
+        stop: impl Future<Output = ()>,
         mut say: impl FnMut(&ServerEvent),
     ) -> Result<(), ServeError> {
         let Server { app, listener, tls, address, demo } = self;
@@ -325,35 +335,4 @@ impl Signals {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::until_failure;
-    use rewheel::{CancelToken, seconds};
-    use rewheel_engine::Engine;
-    use rewheel_stores::MemoryStore;
-    use rewheel_testkit::{FaultyStore, Verb};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_ends_with_its_engine() {
-        let breaks = Arc::new(AtomicBool::new(false));
-        let is_broken = Arc::clone(&breaks);
-        let faulty = FaultyStore::with_faults(Arc::new(MemoryStore::new()), move |verb| {
-            let is_hit = verb == Verb::Lanes && is_broken.load(Ordering::SeqCst);
-            Box::pin(async move {
-                assert!(!is_hit, "a bug in the driver");
-                None
-            })
-        });
-        let builder = Engine::builder(Arc::new(faulty));
-        let builder = builder.raw_handler("work", |_| async { rewheel_core::Report::Done });
-        let engine = builder.start().await.unwrap();
-        breaks.store(true, Ordering::SeqCst);
-        let failure = until_failure(&engine, std::future::pending()).await;
-        assert_eq!(failure.map(|failure| failure.name), Some("claim"));
-        let asked = CancelToken::new();
-        asked.cancel();
-        assert_eq!(until_failure(&engine, asked.cancelled()).await, None);
-        engine.shutdown(seconds(1)).await;
-    }
-}
+mod tests;

@@ -68,6 +68,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
     let (scheme, rest) = url.split_once("://").ok_or_else(unknown)?;
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
+        #[cfg(feature = "test-faults")]
+        "memory" if rest == "panics-in-settle" => {
+            Ok(Arc::new(MemoryStore::that_panics_in_settle()))
+        }
         #[cfg(feature = "sqlite")]
         "sqlite" => {
             let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));

@@ -84,6 +84,8 @@ struct Shared {
     world: Mutex<World>,
     /// Wakes watchers when something in the store has changed.
     changes: Wakeup,
+    #[cfg(feature = "test-faults")]
+    panics_in_settle: bool,
 }
 
 impl MemoryStore {
@@ -95,6 +97,13 @@ impl MemoryStore {
     /// Opens an empty store whose clock a test can move.
     pub fn with_clock(clock: ClockOffset) -> MemoryStore {
         let shared = Shared { clock, ..Shared::default() };
+        MemoryStore { shared: Arc::new(shared) }
+    }
+
+    /// Opens an empty store with a bug in `settle`, for tests of what a process does then.
+    #[cfg(feature = "test-faults")]
+    pub(crate) fn that_panics_in_settle() -> MemoryStore {
+        let shared = Shared { panics_in_settle: true, ..Shared::default() };
         MemoryStore { shared: Arc::new(shared) }
     }
 

@@ -86,6 +86,16 @@ impl FleetRule {
         self.concurrency_max.is_none() && self.interval.is_none()
     }
 
+    /// Returns whether each start is taken from the store.
+    pub(super) const fn is_slow(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    /// Returns how many slots to set aside for jobs under this limit that are being claimed or wait here.
+    pub(super) const fn slots_for(&self, load: &Load) -> usize {
+        if self.is_slow() { load.waiting() } else { 0 }
+    }
+
     /// Returns why a job waits that this limit holds back.
     pub(super) const fn reason(&self) -> HeldReason {
         match self.interval {

@@ -1,9 +1,12 @@
 //! State machine of admission, without I/O; the caller passes the time.
 
+mod slow_rates;
+
 use super::answer::{Ask, Held, HeldReason, Refused, Suspect};
 use super::bucket::Bucket;
 use super::budget::Budget;
-use super::kind::{Condition, Evidence, Full, KindFact, KindNews, KindState};
+use super::kind::{Condition, Evidence, FleetRule, Full, KindFact, KindNews, KindState};
+use super::load::Load;
 use super::plan::{Grant, Room};
 use super::tenant::Tenants;
 use super::{Fact, Setup};
@@ -47,6 +50,10 @@ pub(super) struct Machine {
     freed: u64,
     suspects: usize,
     is_alone: bool,
+    /// Number of slots promised to jobs of slow rates that are being claimed or wait here.
+    promised: usize,
+    /// Until when one more is: a claim found no free slot.
+    kept_until: Option<Moment>,
     me: HolderId,
     living: Option<usize>,
     kinds: Vec<KindState>,
@@ -71,6 +78,8 @@ impl Machine {
             freed: 0,
             suspects: 0,
             is_alone: false,
+            promised: 0,
+            kept_until: None,
             me: setup.holder,
             living: None,
             kinds: Vec::new(),
@@ -127,7 +136,9 @@ impl Machine {
         let parts = (&self.clock, &self.random, self.beat);
         let Some(kind) = self.kinds.get_mut(id.0) else { return KindNews::default() };
         let (was_sharing, old) = (is_sharing(kind), kind.load.old());
+        let needed = kind.fleet.slots_for(&kind.load);
         let news = kind.learn(fact, parts, living);
+        self.promised = self.promised + kind.fleet.slots_for(&kind.load) - needed;
         self.old = self.old + kind.load.old() - old;
         match (was_sharing, is_sharing(kind)) {
             (false, true) => self.sharing += 1,
@@ -205,6 +216,7 @@ impl Machine {
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         (self.running, self.old, self.suspects, self.is_alone) == (0, 0, 0, false)
+            && self.promised == 0
             && self.kinds.iter().all(|kind| kind.load.is_idle())
             && self.tenants.are_idle()
     }
@@ -251,27 +263,24 @@ impl Machine {
             true => of_kind.min(1),
             false => wanted.min(of_kind).min(of_tenant),
         };
-        // A job that waits here holds a slot or a start of the fleet that another engine could use: beyond the free slots at most
-        // one waits.
+        // A job that waits here holds a slot of the fleet that another engine could use: beyond the free slots at most one waits.
         let limits = [(fleet_of_kind, wait_of_kind), (fleet_of_tenant, tenant.load.waiting())];
         for (_, waiting) in limits.iter().filter(|(rule, _)| !rule.is_none() && !is_probe) {
             jobs = jobs.min(free.max(1).saturating_sub(*waiting));
         }
-        tenant.load.ask(jobs);
-        if let Some(kind) = self.find_mut(&lane.kind) {
-            kind.load.ask(jobs);
+        let is_slow = [fleet_of_kind, fleet_of_tenant].iter().any(FleetRule::is_slow);
+        if is_slow && !is_probe {
+            jobs = self.promise(jobs, now);
         }
+        let id = self.id_of(&lane.kind);
+        self.change_loads(id, lane.tenant.as_ref(), |load| load.ask(jobs));
         Grant { jobs, is_probe, fleet: [fleet_of_kind, fleet_of_tenant] }
     }
 
     /// Ends a reservation.
     pub(super) fn unreserve(&mut self, lane: &Lane, jobs: usize) {
-        if let Some(kind) = self.find_mut(&lane.kind) {
-            kind.load.unask(jobs);
-        }
-        if let Some(tenant) = self.tenants.known(lane.tenant.as_ref()) {
-            tenant.load.unask(jobs);
-        }
+        let id = self.id_of(&lane.kind);
+        self.change_loads(id, lane.tenant.as_ref(), |load| load.unask(jobs));
     }
 
     /// Lets a due job wait here for a slot.
@@ -282,10 +291,9 @@ impl Machine {
         now: Moment,
     ) -> KindId {
         let id = self.id(kind);
-        if let Some(kind) = self.kinds.get_mut(id.0) {
-            kind.load.queue();
-        }
-        self.tenants.of(tenant, now).load.queue();
+        // So that the tenant is known.
+        self.tenants.of(tenant, now);
+        self.change_loads(Some(id), tenant, Load::queue);
         id
     }
 
@@ -306,18 +314,14 @@ impl Machine {
     }
 
     pub(super) fn unqueue(&mut self, kind: KindId, tenant: Option<&Tenant>) {
-        if let Some(kind) = self.kind(kind) {
-            kind.load.unqueue();
-        }
-        if let Some(tenant) = self.tenants.known(tenant) {
-            tenant.load.unqueue();
-        }
+        self.change_loads(Some(kind), tenant, Load::unqueue);
     }
 
     /// Returns why a job may not run now, or `None` if it may. Takes nothing.
     pub(super) fn refuses(&mut self, ask: &Ask<'_>, now: Moment) -> Option<Refused> {
         let (me, share, of_tenants) = (self.me, self.kind_share(), self.tenant_share());
         let (running, slots) = (self.running, self.slots);
+        let not_for_others = self.promised_to_others(ask, now);
         let Some(kind) = self.find_mut(ask.kind) else {
             return Some(Refused::Return(Held::by(HeldReason::NoRunner)));
         };
@@ -329,7 +333,7 @@ impl Machine {
         // Hanging attempts do not count against the probe that tests whether the dependency is back.
         let has_hung = is_probe && kind.load.only_old_runs();
         let of_tenants = if kind.load.only_old_runs() { usize::MAX } else { of_tenants };
-        if running >= slots && !kind.load.only_old_runs() {
+        if running + not_for_others >= slots && !kind.load.only_old_runs() {
             return Some(Refused::Wait(Held::by(HeldReason::Concurrency)));
         }
         let fleet = is_probe || ask.is_within_fleet;

@@ -50,6 +50,17 @@ impl Recovery {
     }
 }
 
+/// How an attempt of a worker was paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paid {
+    /// It needs no grant.
+    Nothing,
+    /// It used a grant.
+    WithGrant,
+    /// It needs a grant, and there is none: it may not run.
+    NotYet,
+}
+
 /// How many jobs a worker has: of the kind and of the tenant of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerHas {
@@ -135,19 +146,29 @@ impl Admission {
         }
     }
 
-    /// Pays for an attempt of a worker. Returns whether it may run: a first attempt earns, a retry needs a grant.
-    pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> bool {
+    /// Pays for an attempt of a worker: a first attempt earns, a retry needs a grant.
+    pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> Paid {
         let mut machine = self.machine();
-        let Some(kind) = machine.find_mut(kind) else { return true };
+        let Some(kind) = machine.find_mut(kind) else { return Paid::Nothing };
         let is_probe = kind.condition(worker) == Condition::Probing;
         match (&mut kind.budget, is_retry) {
-            (None, _) => true,
-            (Some(budget), true) => budget.pay() || is_probe,
+            (None, _) => Paid::Nothing,
+            (Some(budget), true) => match budget.pay() {
+                true => Paid::WithGrant,
+                false if is_probe => Paid::Nothing,
+                false => Paid::NotYet,
+            },
             (Some(budget), false) => {
                 budget.earn();
-                true
+                Paid::Nothing
             }
         }
+    }
+
+    /// Returns the grant of a retry that its worker did not get.
+    pub(crate) fn worker_unpays(&self, kind: &KindName) {
+        let mut machine = self.machine();
+        machine.find_mut(kind).and_then(|kind| kind.budget.as_mut()).map(Budget::undo);
     }
 
     /// Records what a worker's attempt says about the dependency of its kind.

@@ -1,7 +1,7 @@
 //! Claims jobs for a remote worker.
 
 use super::{RemoteWorker, WorkerError};
-use crate::admission::{Ask, Suspect, WorkerHas};
+use crate::admission::{Ask, Paid, Suspect, WorkerHas};
 use crate::kinds::KindEntry;
 use crate::lanes::LaneTime;
 use crate::shared::Shared;
@@ -53,11 +53,16 @@ impl RemoteWorker<'_> {
         give_passes_back(shared, &plan, leased.as_deref().unwrap_or_default());
         let leased = leased?;
         shared.workers.lanes.emptied(plan.emptied(&leased)).await;
-        let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
-        let leased = match self.keep(leased, &known).await {
+        let all: Vec<(Lane, Lease)> =
+            leased.iter().map(|one| (one.job.lane.clone(), one.lease())).collect();
+        let mut paid = Vec::new();
+        let leased = match self.keep(leased, &known, &mut paid).await {
             Ok(kept) => kept,
             Err(error) => {
-                // The worker receives none of them.
+                // The worker receives none of them, so none of them uses up a rate or a budget.
+                all.iter().for_each(|(lane, _)| shared.admission.worker_returns(lane, 1));
+                paid.iter().for_each(|kind| shared.admission.worker_unpays(kind));
+                let leases: Vec<Lease> = all.into_iter().map(|(_, lease)| lease).collect();
                 let _ = shared.store.give_back(self.id, &leases, shared.retain_ended()).await;
                 return Err(error);
             }
@@ -130,15 +135,17 @@ impl RemoteWorker<'_> {
     }
 
     /// Returns the jobs that the worker may start. Retries without a grant, and suspect jobs that must not run beside each other,
-    /// go back to the store with a later due time.
+    /// go back to the store with a later due time. Adds to `paid` the kind of each retry that used a grant.
     async fn keep(
         &self,
         leased: Vec<Leased>,
         known: &BTreeMap<&KindName, Arc<KindEntry>>,
+        paid: &mut Vec<KindName>,
     ) -> Result<Vec<Leased>, WorkerError> {
         let shared = self.shared();
         let mut later = self.suspects_apart(&leased, known).await?;
-        let unpaid = self.unpaid(leased.iter().filter(|one| !later.contains_key(&one.job.id)));
+        let unpaid =
+            self.unpaid(leased.iter().filter(|one| !later.contains_key(&one.job.id)), paid);
         later.extend(unpaid);
         if !later.is_empty() {
             let settlements: Vec<Settlement> = later.values().cloned().collect();
@@ -146,24 +153,34 @@ impl RemoteWorker<'_> {
         }
         let is_kept = |one: &Leased| !later.contains_key(&one.job.id);
         let (leased, put_off): (Vec<_>, Vec<_>) = leased.into_iter().partition(is_kept);
-        put_off.iter().for_each(|one| shared.admission.worker_returns(&one.job.lane, 1));
         // A takeover counts against a suspect job only if its start was recorded.
         let is_suspect = |leased: &&Leased| leased.job.is_suspect();
         let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
         if !suspects.is_empty() {
             shared.store.start(self.id, &suspects).await?;
         }
+        // Last: after an error all of them are returned.
+        put_off.iter().for_each(|one| shared.admission.worker_returns(&one.job.lane, 1));
         Ok(leased)
     }
 
-    /// Returns the retries without a grant.
-    fn unpaid<'l>(&self, leased: impl Iterator<Item = &'l Leased>) -> BTreeMap<JobId, Settlement> {
+    /// Returns the retries without a grant. Adds to `paid` the kind of each retry that used one.
+    fn unpaid<'l>(
+        &self,
+        leased: impl Iterator<Item = &'l Leased>,
+        paid: &mut Vec<KindName>,
+    ) -> BTreeMap<JobId, Settlement> {
         let shared = self.shared();
         let mut unpaid = BTreeMap::new();
         for one in leased {
             let kind = &one.job.lane.kind;
-            if shared.admission.worker_pays(self.id, kind, budget::is_retry(&one.job)) {
-                continue;
+            match shared.admission.worker_pays(self.id, kind, budget::is_retry(&one.job)) {
+                Paid::WithGrant => {
+                    paid.push(kind.clone());
+                    continue;
+                }
+                Paid::Nothing => continue,
+                Paid::NotYet => {}
             }
             let chance = shared.random.next();
             let wait = shared.admission.put_off(kind, Duration::ZERO, one.deadline_in, chance);
@@ -187,17 +204,17 @@ impl RemoteWorker<'_> {
             return Ok(apart);
         }
         let store = &self.shared().store;
-        let held = store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
-        let is_new = |job: JobId| leased.iter().any(|leased| leased.job.id == job);
-        let held: Vec<JobId> =
-            held.iter().map(|lease| lease.job).filter(|job| !is_new(*job)).collect();
+        let is_new = |job: &JobId| leased.iter().any(|leased| leased.job.id == *job);
+        let mut held = self.all_held().await?;
+        held.retain(|job| !is_new(job));
         let is_alone = |job: &Job| {
             let most = known.get(&job.lane.kind).map(|kind| kind.settings.takeovers_max);
             most.is_some_and(|most| job.takeovers_counted + 1 >= most)
         };
         let mut running: Vec<bool> = Vec::new();
-        for job in store.live(&held).await?.iter().filter(|job| job.is_suspect()) {
-            running.push(is_alone(job));
+        for held in held.chunks(Limits::BATCH_MAX) {
+            let live = store.live(held).await?;
+            running.extend(live.iter().filter(|job| job.is_suspect()).map(is_alone));
         }
         for one in suspects {
             let must_be_alone = is_alone(&one.job);
@@ -230,12 +247,25 @@ impl RemoteWorker<'_> {
         if !counts && !shared.intake.caps.limit_concurrency() {
             return Ok(has);
         }
-        let leases = shared.store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
-        let jobs: Vec<JobId> = leases.iter().map(|lease| lease.job).collect();
-        for job in shared.store.live(&jobs).await? {
-            has.count(&job.lane, 1);
+        for jobs in self.all_held().await?.chunks(Limits::BATCH_MAX) {
+            for job in shared.store.live(jobs).await? {
+                has.count(&job.lane, 1);
+            }
         }
         Ok(has)
+    }
+
+    /// Returns every job that the worker has.
+    async fn all_held(&self) -> StoreResult<Vec<JobId>> {
+        let (store, mut all) = (&self.shared().store, Vec::new());
+        loop {
+            let after = all.last().copied();
+            let page = store.held(self.id, Duration::ZERO, after, Limits::BATCH_MAX).await?;
+            all.extend(page.iter().map(|lease| lease.job));
+            if page.len() < Limits::BATCH_MAX {
+                return Ok(all);
+            }
+        }
     }
 }
 

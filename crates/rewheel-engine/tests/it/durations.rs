@@ -1,10 +1,18 @@
-//! Checks that very long durations do not make an engine panic, stall or lose a job.
+//! Checks that extreme durations do not make an engine panic, stall or lose a job.
 
 use crate::still::store;
-use rewheel::{Backoff, Category, Verdict, seconds};
+use proptest::prelude::*;
+use rewheel::{Backoff, Category, Verdict, millis, seconds};
 use rewheel_core::store::{KindStore, ReadStore};
-use rewheel_core::{Actor, Failure, KindName, Limits, NewKind, Report, State};
-use rewheel_engine::{BreakerSettings, Engine, EngineSettings, JobContext, KindSettings};
+use rewheel_core::{Actor, Failure, KindName, Limits, NewKind, Report, State, WorkerOwner};
+use rewheel_engine::meters::Value;
+use rewheel_engine::notify::NotifySettings;
+use rewheel_engine::{
+    BreakerSettings, BudgetSettings, Engine, EngineSettings, JobContext, KindSettings, Rate,
+    RunnerKind, TenantSettings, WorkerResult,
+};
+use rewheel_stores::MemoryStore;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,4 +104,228 @@ async fn settings_that_are_too_long_are_refused_and_stored_ones_are_shortened() 
     assert_eq!(store.get(other).await?.map(|job| job.state()), Some(State::Succeeded));
     engine.shutdown(seconds(1)).await;
     Ok(())
+}
+
+/// A setting that takes a duration.
+type Set<T> = (&'static str, fn(&mut T, Duration));
+
+const OF_ENGINES: [Set<EngineSettings>; 9] = [
+    ("lease_ttl", |to, time| to.lease_ttl = time),
+    ("horizon", |to, time| to.horizon = time),
+    ("poll", |to, time| to.poll = time),
+    ("overdue_grace", |to, time| to.overdue_grace = time),
+    ("statement_timeout", |to, time| to.statement_timeout = time),
+    ("housekeeping", |to, time| to.housekeeping = time),
+    ("retention_ended", |to, time| to.retention_ended = time),
+    ("retention_keys", |to, time| to.retention_keys = time),
+    ("retention_audit", |to, time| to.retention_audit = time),
+];
+
+const OF_NOTICES: [Set<NotifySettings>; 2] =
+    [("window", |to, time| to.window = time), ("timeout", |to, time| to.timeout = time)];
+
+const OF_KINDS: [Set<KindSettings>; 10] = [
+    ("attempt_timeout", |to, time| to.attempt_timeout = time),
+    ("attempt_timeout_ceiling", |to, time| to.attempt_timeout_ceiling = Some(time)),
+    ("delay_floor", |to, time| to.delay_floor = Some(time)),
+    ("sticky_max", |to, time| to.sticky_max = time),
+    ("keep_succeeded", |to, time| to.keep_succeeded = time),
+    ("retry_after_max", |to, time| to.retry_after_max = time),
+    ("backoff", |to, time| to.backoff = Backoff::fixed(time)),
+    ("open_for", |to, time| {
+        let breaker = BreakerSettings { window: 1, failure_ratio: 0.5, open_for: time };
+        to.breaker = Some(breaker);
+    }),
+    ("rate", |to, time| to.rate = rate(time)),
+    ("retry_budget", |to, time| {
+        to.retry_budget = rate(time).map(|floor| BudgetSettings { ratio: 0.1, floor });
+    }),
+];
+
+/// A rate whose period can be this long: others cannot be created.
+fn rate(time: Duration) -> Option<Rate> {
+    let is_period = !time.is_zero() && time <= seconds(86_400);
+    is_period.then(|| Rate::new(3, time))
+}
+
+fn durations() -> impl Strategy<Value = Duration> {
+    let mut extremes = vec![
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(999),
+        millis(1),
+        seconds(86_400),
+        Duration::from_nanos(u64::MAX),
+        Duration::from_millis(u64::MAX / 2),
+        Limits::DURATION_MAX + Duration::from_nanos(1),
+    ];
+    extremes.extend(LONG);
+    prop_oneof![
+        4 => prop::sample::select(extremes),
+        2 => (0..100_000_u64).prop_map(Duration::from_millis),
+        1 => any::<u64>().prop_map(Duration::from_nanos),
+        1 => any::<u64>().prop_map(Duration::from_millis),
+        1 => (any::<u64>(), 0..1_000_000_000_u32)
+            .prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
+    ]
+}
+
+/// Runs a test in a runtime whose time is simulated.
+fn simulated(test: impl Future<Output = Tested>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build();
+    let ended = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(test));
+    assert!(ended.is_ok(), "{ended:?}");
+}
+
+/// Checks that no loop of an engine has failed or was restarted.
+fn check_loops(engine: &Engine) {
+    assert_eq!(engine.status().failed, None);
+    let readings = engine.meters(None);
+    let restarts = readings.iter().find(|one| one.meter.name == "rewheel.engine.loop.restarts");
+    let samples = restarts.iter().flat_map(|reading| &reading.samples);
+    let panicked: Vec<_> = samples.filter(|one| !matches!(one.value, Value::Count(0))).collect();
+    assert!(panicked.is_empty(), "{panicked:?}");
+}
+
+/// Runs jobs that end in every way, for two seconds.
+async fn live_through(
+    store: MemoryStore,
+    builder: rewheel_engine::EngineBuilder,
+    time: Duration,
+) -> Tested {
+    let engine = builder
+        .raw_handler("work", move |ctx: JobContext| async move { says(&ctx, time) })
+        .start()
+        .await?;
+    let mut jobs = Vec::new();
+    for payload in ["done", "fail", "retry", "snooze"] {
+        jobs.push(engine.submit_raw("work", payload.into()).tenant("acme").await?.id);
+    }
+    tokio::time::sleep(seconds(2)).await;
+    check_loops(&engine);
+    for job in jobs {
+        // A job that is not kept for any time may be gone.
+        let job = store.get(job).await?;
+        assert!(job.is_none_or(|job| job.state() != State::Leased || job.attempt < 10_000));
+    }
+    engine.shutdown(time).await;
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_setting_of_an_engine_is_refused_or_works(
+        setting in prop::sample::select(OF_ENGINES.to_vec()), time in durations(),
+    ) {
+        let mut settings = EngineSettings::default();
+        setting.1(&mut settings, time);
+        if let Err(error) = settings.check() {
+            prop_assert!(error.to_string().contains(setting.0), "{}", error);
+            return Ok(());
+        }
+        simulated(async {
+            let store = store();
+            let builder = Engine::builder(Arc::new(store.clone())).settings(settings);
+            live_through(store, builder, seconds(1)).await
+        });
+    }
+
+    #[test]
+    fn each_setting_of_a_kind_is_refused_or_works(
+        setting in prop::sample::select(OF_KINDS.to_vec()), time in durations(),
+    ) {
+        let mut settings = KindSettings::default();
+        setting.1(&mut settings, time);
+        if let Err(error) = settings.check() {
+            prop_assert!(error.to_string().contains(setting.0), "{}", error);
+            return Ok(());
+        }
+        simulated(async {
+            let store = store();
+            let tenant = TenantSettings { rate: rate(time), ..TenantSettings::default() };
+            let builder = Engine::builder(Arc::new(store.clone()));
+            let builder = builder.kind("work", settings).tenant("acme", tenant);
+            live_through(store, builder, time).await
+        });
+    }
+
+    #[test]
+    fn each_setting_of_notices_is_refused_or_works(
+        setting in prop::sample::select(OF_NOTICES.to_vec()), time in durations(),
+    ) {
+        let mut settings = NotifySettings::default();
+        setting.1(&mut settings, time);
+        if let Err(error) = settings.check() {
+            prop_assert!(error.to_string().contains(setting.0), "{}", error);
+            return Ok(());
+        }
+        simulated(async {
+            let store = store();
+            let builder = Engine::builder(Arc::new(store.clone())).notify_settings(settings);
+            live_through(store, builder, seconds(1)).await
+        });
+    }
+
+    #[test]
+    fn each_option_of_a_job_is_refused_or_works(option in 0..4_usize, time in durations()) {
+        simulated(async {
+            let store = store();
+            let engine = Engine::builder(Arc::new(store.clone()))
+                .raw_handler("work", move |ctx: JobContext| async move { says(&ctx, time) })
+                .start()
+                .await?;
+            for payload in ["done", "fail", "retry", "snooze"] {
+                let submit = engine.submit_raw("work", payload.into());
+                let submitted = match option {
+                    0 => submit.delay(time).await,
+                    1 => submit.deadline_in(time).await,
+                    2 => submit.attempt_timeout(time).await,
+                    _ => submit.backoff(Backoff::fixed(time)).await,
+                };
+                match submitted {
+                    Ok(job) => assert!(store.get(job.id).await?.is_some()),
+                    Err(error) => assert!(error.to_string().len() > 10, "{error}"),
+                }
+            }
+            tokio::time::sleep(seconds(2)).await;
+            check_loops(&engine);
+            engine.shutdown(time).await;
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn each_duration_of_a_worker_is_refused_or_works(time in durations(), other in durations()) {
+        simulated(async {
+            let store = store();
+            let kind = KindSettings { runner: RunnerKind::Worker, ..KindSettings::default() };
+            let builder = Engine::builder(Arc::new(store.clone())).kind("work", kind);
+            let engine = builder.start().await?;
+            let worker = engine.worker_joins("w", WorkerOwner::NoToken).await?;
+            let reports = [
+                Report::Done,
+                Report::snooze(time),
+                Report::retry_after(time, Failure::new(Category::Throttled, None, "busy")),
+                failed(Verdict::Retry),
+            ];
+            for report in reports {
+                engine.submit_raw("work", Vec::new()).await?;
+                let leased = worker.claim(&[KindName::parse("work")?], 1).await?;
+                let lease = leased[0].lease();
+                if let Some(overdue) = worker.extend(lease, time).await? {
+                    assert!(overdue >= store.now().await?, "{overdue:?}");
+                }
+                let job = BTreeSet::from([lease.job]);
+                worker.heartbeat(&job, Some(other)).await?;
+                worker.settle(vec![WorkerResult { lease, report, took: other }]).await?;
+            }
+            worker.heartbeat(&BTreeSet::new(), Some(time)).await?;
+            check_loops(&engine);
+            engine.shutdown(time).await;
+            Ok(())
+        });
+    }
 }

@@ -188,3 +188,38 @@ async fn another_node_may_run_its_kind() -> Tested {
     drop(other);
     Ok(())
 }
+
+/// A job that an engine has claimed and cannot start yet waits as much as one in the store.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_an_engine_has_claimed_waits_too() -> Tested {
+    let shared: Arc<dyn Store> = Arc::new(store());
+    let slow = |_| async {
+        tokio::time::sleep(seconds(3_600)).await;
+        Report::Done
+    };
+    let builder = || {
+        let settings = EngineSettings { concurrency: 2, ..EngineSettings::default() };
+        Engine::builder(Arc::clone(&shared)).settings(settings)
+    };
+    let engine = builder().raw_handler("pay", slow).start().await?;
+    let other = builder().start().await?;
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(engine.submit_raw("pay", Vec::new()).await?.id);
+        tokio::time::sleep(millis(300)).await;
+    }
+    let [running, _, waiting] = jobs[..] else { return Err("three jobs".into()) };
+    for job in [running, waiting] {
+        let job = shared.get(job).await?.ok_or("the job is gone")?;
+        assert!(matches!(job.status, Status::Leased { .. }), "{job:?}");
+    }
+    assert_eq!(held(&engine, running).await?, None, "it runs");
+    let found = held(&engine, waiting).await?;
+    assert_eq!(reason(found.as_ref()), Some(HeldReason::Concurrency), "{found:?}");
+    assert_eq!(held(&other, waiting).await?, None, "only its engine knows why it waits");
+    let kind = KindName::parse("pay")?;
+    engine.change_kind(&kind, &KindChange::Pause, &Actor::new("test")).await?;
+    let found = held(&engine, waiting).await?;
+    assert_eq!(reason(found.as_ref()), Some(HeldReason::Paused), "{found:?}");
+    Ok(())
+}

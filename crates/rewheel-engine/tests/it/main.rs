@@ -2,6 +2,7 @@
 
 mod still;
 mod flood;
+mod adaptive;
 mod ageing;
 mod caps;
 mod checkpoint;
@@ -30,4 +31,6 @@ mod submit;
 mod supervision;
 mod targets;
 mod tenants;
+#[cfg(feature = "otel")]
+mod worker_spans;
 mod workers;

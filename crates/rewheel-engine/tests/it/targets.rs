@@ -5,7 +5,7 @@
 use crate::still::store;
 use rewheel::{Backoff, Category, Verdict, millis, seconds};
 use rewheel_core::store::{Filter, KindStore, PageRequest, ReadStore, Store};
-use rewheel_core::{Failure, Job, Report, State};
+use rewheel_core::{DueReason, Failure, Job, Report, State};
 use rewheel_engine::{
     BreakerSettings, Engine, EngineSettings, JobContext, KindSettings, Reporting, Runner,
     StartError,
@@ -101,6 +101,7 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     let held = waiting(&store).await.into_iter().find(|job| job.attempt == 0).unwrap();
     let failure = held.failure.unwrap();
     assert_eq!(failure.category(), Category::CircuitOpen);
+    assert_eq!(held.because, DueReason::Parked, "also when it was put back again");
     assert_eq!(failure.message(), "down is skipped: too many attempts failed there");
     assert_eq!(store.attempts(held.id).await?.len(), 1, "it is said once");
     assert_eq!(store.kinds().await?[0].parked, None);
@@ -111,6 +112,29 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     hosts.is_down.store(false, Ordering::SeqCst);
     tokio::time::sleep(seconds(25)).await;
     assert_eq!(waiting(&store).await, []);
+    Ok(())
+}
+
+/// A job that is refused after its admission made no attempt: it is charged nothing, and says why it waits.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_target_is_down_keeps_its_attempts_and_its_slot_is_free() -> Tested {
+    let (store, hosts) = (store(), Hosts::default());
+    hosts.is_down.store(true, Ordering::SeqCst);
+    let engine = engine(&store, &hosts, None).await?;
+    for _ in 0..20 {
+        engine.submit_raw("hook", b"down".to_vec()).await?;
+    }
+    tokio::time::sleep(millis(500)).await;
+    let before = hosts.calls("down");
+    let refused = engine.submit_raw("hook", b"down".to_vec()).await?.id;
+    tokio::time::sleep(millis(1)).await;
+    assert_eq!(hosts.calls("down"), before, "the breaker of the host is open");
+    let (job, now) = (store.get(refused).await?.unwrap(), store.now().await?);
+    assert_eq!((job.state(), job.attempt), (State::Scheduled, 0));
+    assert_eq!(job.because, DueReason::Parked);
+    assert!(job.due > now && job.due <= now.plus(seconds(10)), "while the breaker is open");
+    assert_eq!(engine.status().concurrency_free, engine.status().concurrency);
+    engine.shutdown(seconds(1)).await;
     Ok(())
 }
 

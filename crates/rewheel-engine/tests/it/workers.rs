@@ -9,11 +9,13 @@ use rewheel_core::{
     Failure, KindName, Lease, NewJob, Report, State, Tenant, TokenId, When, WorkerOwner,
 };
 use rewheel_engine::{
-    BreakerSettings, BudgetSettings, Engine, KindSettings, RunnerKind, TenantSettings, WorkerError,
-    WorkerResult, WorkerSettled,
+    BreakerSettings, BudgetSettings, Engine, EngineSettings, KindSettings, RunnerKind,
+    TenantSettings, WorkerError, WorkerResult, WorkerSettled,
 };
 use rewheel_stores::MemoryStore;
+use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -283,6 +285,59 @@ async fn a_job_with_one_life_left_runs_alone_in_a_worker() -> Tested {
         worker.heartbeat(&std::collections::BTreeSet::new(), None).await?;
     }
     assert_eq!(done, 3);
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// The limit of a worker counts all its jobs, also those that one read of the store does not return.
+#[tokio::test(start_paused = true)]
+async fn a_worker_with_thousands_of_jobs_keeps_its_limit() -> Tested {
+    let store = store();
+    let settings = KindSettings { concurrency_max: Some(1_500), ..KindSettings::default() };
+    let engine = engine_with(&store, settings, TenantSettings::default()).await?;
+    submit(&engine, None, 2_500).await?;
+    let worker = engine.worker_joins("w", OWNER).await?;
+    let mut has = 0;
+    for _ in 0..5 {
+        has += worker.claim(&mail()?, 1_000).await?.len();
+    }
+    assert_eq!(has, 1_500);
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// Jobs that a worker did not get, because the store failed halfway, do not use up the rate of their kind.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_fails_halfway_returns_its_starts() -> Tested {
+    let store = store();
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let faulty = FaultyStore::with_faults(Arc::new(store.clone()), move |verb| {
+        let fails = verb == Verb::Start && away.load(Ordering::SeqCst);
+        Box::pin(async move { fails.then_some(Fault::Before) })
+    });
+    let kind = KindSettings {
+        runner: RunnerKind::Worker,
+        rate: Some("100/s".parse()?),
+        ..KindSettings::default()
+    };
+    // A store that is away is given up at once: the rate gains little meanwhile.
+    let settings = EngineSettings { statement_timeout: millis(2), ..EngineSettings::default() };
+    let builder = Engine::builder(Arc::new(faulty)).settings(settings).kind("mail", kind);
+    let engine = builder.start().await?;
+    tokio::time::sleep(seconds(3)).await;
+    submit(&engine, None, 10).await?;
+    // Jobs whose worker died are suspect: their start is recorded, which is what fails.
+    let dies = engine.worker_joins("dies", OWNER).await?;
+    assert_eq!(dies.claim(&mail()?, 100).await?.len(), 10, "the burst of the rate");
+    tokio::time::sleep(seconds(60)).await;
+    let worker = engine.worker_joins("w", OWNER).await?;
+    is_away.store(true, Ordering::SeqCst);
+    let failed = worker.claim(&mail()?, 100).await;
+    assert!(matches!(failed, Err(WorkerError::Store(_))), "{failed:?}");
+    is_away.store(false, Ordering::SeqCst);
+    let claimed = worker.claim(&mail()?, 100).await?.len();
+    assert!(claimed >= 8, "{claimed}: nothing was started, so the rate allows as many as before");
     engine.shutdown(seconds(1)).await;
     Ok(())
 }

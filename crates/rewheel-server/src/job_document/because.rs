@@ -63,9 +63,15 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             None => format!("an attempt failed; {waiting} as the callee requested"),
         },
         DueReason::Snooze => snoozed(job, attempts),
-        DueReason::Parked => {
-            "the kind is parked; the job waits until a probe attempt succeeds".to_owned()
-        }
+        DueReason::Parked => match job.failure.as_ref() {
+            // The target of the job, not its kind.
+            Some(failure) if failure.category() == Category::CircuitOpen => {
+                format!("{}; no attempt is counted", failure.message())
+            }
+            Some(_) | None => {
+                "the kind is parked; the job waits until a probe attempt succeeds".to_owned()
+            }
+        },
         DueReason::RateLimit => {
             "a rate limit was reached; the job waits until the limit allows an attempt".to_owned()
         }

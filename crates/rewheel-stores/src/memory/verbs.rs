@@ -75,6 +75,8 @@ impl WorkStore for MemoryStore {
         holder: HolderId,
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>> {
+        #[cfg(feature = "test-faults")]
+        assert!(!self.shared.panics_in_settle, "a bug in settle");
         self.run(|world, now| {
             Ok(settlements.iter().map(|one| world.settle(holder, one, now)).collect())
         })

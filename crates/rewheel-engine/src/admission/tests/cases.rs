@@ -202,3 +202,46 @@ fn a_kind_that_was_parked_comes_back_slowly() {
     let _two = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
     assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked));
 }
+
+/// A start of a slow rate is taken in the store, and cannot be returned.
+#[test]
+fn a_busy_engine_takes_no_start_of_a_slow_rate_without_a_slot() {
+    let (mut world, mail) = world(2);
+    world.put("hourly", KindSettings { rate: "1/h".parse().ok(), ..KindSettings::default() });
+    world.put("daily", KindSettings { rate: "1/d".parse().ok(), ..KindSettings::default() });
+    let [hourly, daily] = ["hourly", "daily"].map(|name| KindName::parse(name).unwrap());
+    let plain = |world: &World| {
+        let (kind, tenant, is_retry, suspect) = (&mail, None, false, Suspect::No);
+        world.ask(&Ask { kind, tenant, is_retry, suspect, is_within_fleet: false })
+    };
+    let (one, other) = (run(plain(&world)), run(plain(&world)));
+    assert!(world.claim(&hourly, None).is_none(), "both slots are taken");
+    drop(one);
+    assert_eq!(waits(&plain(&world)), Some(HeldReason::Concurrency), "the next one is kept");
+    let claimed = world.claim(&hourly, None);
+    assert!(claimed.is_some() && world.claim(&daily, None).is_none(), "one slot, one start");
+    world.clock.advance(seconds(10));
+    assert_eq!(waits(&plain(&world)), Some(HeldReason::Concurrency), "while the job waits here");
+    let hourly = run(world.admit(&hourly, None));
+    drop((claimed, hourly, other));
+    drop(run(plain(&world)));
+}
+
+#[test]
+fn a_slot_is_not_kept_for_ever_for_a_slow_rate() {
+    let (mut world, mail) = world(2);
+    world.put("hourly", KindSettings { rate: "1/h".parse().ok(), ..KindSettings::default() });
+    let hourly = KindName::parse("hourly").unwrap();
+    let (one, _other) = (run(world.admit(&mail, None)), run(world.admit(&mail, None)));
+    assert!(world.claim(&hourly, None).is_none());
+    drop(one);
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Concurrency));
+    world.clock.advance(seconds(2));
+    drop(run(world.admit(&mail, None)));
+    // A claim that brings nothing frees the slot at once.
+    let mut claim = world.admission.plan();
+    assert_eq!(claim.reserve(&lane(&hourly, None), 1).jobs, 1);
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Concurrency));
+    drop(claim);
+    drop(run(world.admit(&mail, None)));
+}

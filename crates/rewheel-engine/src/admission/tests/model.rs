@@ -3,14 +3,17 @@
 //! Safety: no limit is exceeded, and nothing runs that is paused or parked. Liveness: after any history, once the dependency
 //! works, a due job is admitted within [`ROUNDS_MAX`] seconds, also while old attempts hang.
 
-use super::world::{ME, OTHER, World};
-use crate::admission::{Admit, Ask, Fact, HeldReason, InHand, Slot, Suspect, Ticket};
+mod steps;
+
+use self::steps::{End, Step, step};
+use super::world::{ME, OTHER, World, lane};
+use crate::admission::{Admit, Ask, Fact, HeldReason, InHand, Slot, Suspect, Ticket, WorkerHas};
 use crate::settings::{BreakerSettings, KindSettings};
 use crate::tenant_settings::TenantSettings;
 use crate::{BudgetSettings, Rate};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rewheel::{BreakerState, Category, millis, seconds};
+use rewheel::{BreakerState, Category, seconds};
 use rewheel_core::{Failure, HolderId, KindName, Tenant};
 use std::time::Duration;
 
@@ -18,68 +21,22 @@ use std::time::Duration;
 /// the next grant.
 const ROUNDS_MAX: usize = 30;
 
-/// A rate that four engines share.
+/// A rate of a kind that four engines share.
 const RATE: Rate = Rate::new(4, Duration::from_secs(1));
 
+/// A rate of a tenant that four engines share.
+const TENANT_RATE: Rate = Rate::new(3, Duration::from_secs(1));
+
+/// A worker that claims through this engine.
+const WORKER: HolderId = HolderId::from_bytes([3; 16]);
+
+/// The kind with [`RATE`], the kind whose rate is so slow that each start is taken in the store, and the tenant with
+/// [`TENANT_RATE`].
+const RATED: usize = 1;
+const SLOW: usize = 3;
+const RATED_TENANT: usize = 3;
+
 const SLOTS: usize = 5;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Pass(Duration),
-    Fleet(usize),
-    Pause(usize, bool),
-    Park(usize, Option<bool>),
-    Unpark(usize),
-    Close(usize),
-    Limit(usize, Option<usize>),
-    Grant(usize, u32),
-    /// A job becomes due here, without a claim.
-    Come(usize, usize),
-    /// A job is claimed.
-    Claim(usize, usize),
-    /// A waiting job asks to run.
-    Ask(prop::sample::Index, bool, u8),
-    /// An attempt ends.
-    End(prop::sample::Index, End),
-    /// A result is durable.
-    Settle(prop::sample::Index),
-    /// A waiting job leaves.
-    Leave(prop::sample::Index),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Well,
-    Badly,
-    /// It says nothing about the dependency.
-    Silent,
-    Unused,
-    Panic,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let index = any::<prop::sample::Index>;
-    let end =
-        prop::sample::select(vec![End::Well, End::Badly, End::Silent, End::Unused, End::Panic]);
-    prop_oneof![
-        4 => (0..3_000_u64).prop_map(|time| Step::Pass(millis(time))),
-        1 => (1..5_usize).prop_map(Step::Fleet),
-        1 => (0..3_usize, any::<bool>()).prop_map(|(kind, paused)| Step::Pause(kind, paused)),
-        2 => (0..3_usize, any::<Option<bool>>()).prop_map(|(kind, prober)| Step::Park(kind, prober)),
-        2 => (0..3_usize).prop_map(Step::Unpark),
-        1 => (0..3_usize).prop_map(Step::Close),
-        1 => (0..3_usize, any::<Option<bool>>())
-            .prop_map(|(kind, most)| Step::Limit(kind, most.map(|two| 1 + usize::from(two)))),
-        1 => (0..3_usize, 0..3_u32).prop_map(|(kind, retries)| Step::Grant(kind, retries)),
-        4 => (0..3_usize, 0..3_usize).prop_map(|(kind, tenant)| Step::Come(kind, tenant)),
-        4 => (0..3_usize, 0..3_usize).prop_map(|(kind, tenant)| Step::Claim(kind, tenant)),
-        12 => (index(), any::<bool>(), 0..3_u8)
-            .prop_map(|(job, is_retry, suspect)| Step::Ask(job, is_retry, suspect)),
-        6 => (index(), end).prop_map(|(attempt, end)| Step::End(attempt, end)),
-        6 => index().prop_map(Step::Settle),
-        1 => index().prop_map(Step::Leave),
-    ]
-}
 
 /// An attempt in the reference.
 struct Attempt {
@@ -95,16 +52,18 @@ struct Attempt {
 struct Model {
     world: World,
     names: Vec<KindName>,
-    tenants: [Option<Tenant>; 3],
-    most: [Option<usize>; 3],
+    tenants: [Option<Tenant>; 4],
+    most: [Option<usize>; 4],
     waiting: Vec<(InHand, usize, usize)>,
     attempts: Vec<Attempt>,
+    /// Kind and tenant of each attempt of the worker.
+    remote: Vec<(usize, usize)>,
     living: usize,
     /// Whether the breaker of a kind was open after the previous step.
     was_open: [bool; 3],
-    /// For the kind with a rate: what it could have started, and what it started.
-    could: f64,
-    started: f64,
+    /// For the kind and the tenant with a rate: what they could have started, and what they started.
+    could: [f64; 2],
+    started: [f64; 2],
 }
 
 /// Maximum number of running attempts of the tenant `a`.
@@ -114,26 +73,31 @@ impl Model {
     fn new() -> Model {
         let limited =
             TenantSettings { concurrency_max: Some(TENANT_MAX), ..TenantSettings::default() };
-        let mut world = World::new(SLOTS, &[("a", limited)]);
+        let rated = TenantSettings { rate: Some(TENANT_RATE), ..TenantSettings::default() };
+        let mut world = World::new(SLOTS, &[("a", limited), ("c", rated)]);
         let breaker = BreakerSettings { window: 4, failure_ratio: 0.5, open_for: seconds(5) };
         let plain = KindSettings::default();
         world.put("guarded", KindSettings { breaker: Some(breaker), ..plain.clone() });
         world.put("rated", KindSettings { rate: Some(RATE), ..plain.clone() });
         let budget = Some(BudgetSettings::default());
-        world.put("thrifty", KindSettings { retry_budget: budget, ..plain });
-        let names = ["guarded", "rated", "thrifty"].map(|name| KindName::parse(name).unwrap());
-        let tenants = [None, Tenant::parse("a").ok(), Tenant::parse("b").ok()];
+        world.put("thrifty", KindSettings { retry_budget: budget, ..plain.clone() });
+        world.put("slow", KindSettings { rate: "1/h".parse().ok(), ..plain });
+        let names = ["guarded", "rated", "thrifty", "slow"];
+        let names = names.map(|name| KindName::parse(name).unwrap());
+        let tenant = |name: &str| Tenant::parse(name).ok();
+        let tenants = [None, tenant("a"), tenant("b"), tenant("c")];
         Model {
             world,
             names: names.into(),
             tenants,
-            most: [None; 3],
+            most: [None; 4],
             waiting: Vec::new(),
             attempts: Vec::new(),
+            remote: Vec::new(),
             living: 1,
             was_open: [false; 3],
-            could: 0.0,
-            started: 0.0,
+            could: [0.0; 2],
+            started: [0.0; 2],
         }
     }
 
@@ -193,7 +157,17 @@ impl Model {
             Step::Leave(job) if !self.waiting.is_empty() => {
                 self.waiting.remove(job.index(self.waiting.len()));
             }
-            Step::Ask(..) | Step::End(..) | Step::Settle(_) | Step::Leave(_) => {}
+            Step::Direct(kind, tenant) => self.direct(*kind, *tenant),
+            Step::Worker(kind, tenant, jobs) => self.worker_claims(*kind, *tenant, *jobs),
+            Step::WorkerEnd(attempt, end) if !self.remote.is_empty() => {
+                let (kind, tenant) = self.remote.remove(attempt.index(self.remote.len()));
+                self.worker_ends(kind, tenant, *end);
+            }
+            Step::Ask(..)
+            | Step::End(..)
+            | Step::Settle(_)
+            | Step::Leave(_)
+            | Step::WorkerEnd(..) => {}
         }
         for kind in 0..3 {
             let seen = self.world.admission.suspicion(&self.names[kind]);
@@ -205,10 +179,31 @@ impl Model {
             self.was_open[kind] = is_open;
         }
         assert_eq!(self.world.admission.running(), self.attempts.len());
+        // A start that was taken in the store has a slot. While old attempts hang, tests of a dependency may have taken it.
+        let has_old = self.count(|one| one.is_old) > 0;
+        assert!(
+            has_old || self.attempts.len() + self.promised() <= SLOTS,
+            "a start without a slot"
+        );
+    }
+
+    /// Returns how many jobs wait here whose start was taken in the store.
+    fn promised(&self) -> usize {
+        self.waiting.iter().filter(|(_, kind, _)| *kind == SLOW).count()
+    }
+
+    /// Counts starts, which are negative if they were not used.
+    fn starts(&mut self, kind: usize, tenant: usize, count: f64) {
+        self.started[0] += if kind == RATED { count } else { 0.0 };
+        self.started[1] += if tenant == RATED_TENANT { count } else { 0.0 };
+        let [kind, tenant] = [0, 1].map(|which| self.started[which] <= self.could[which] + 1e-6);
+        assert!(kind && tenant, "{:?} of {:?} starts", self.started, self.could);
     }
 
     fn pass(&mut self, time: Duration) {
-        self.could += time.as_secs_f64() * 4.0 / self.living as f64;
+        for (could, rate) in self.could.iter_mut().zip([4.0, 3.0]) {
+            *could += time.as_secs_f64() * rate / self.living as f64;
+        }
         self.world.clock.advance(time);
     }
 
@@ -240,7 +235,7 @@ impl Model {
             Admit::Run(ticket) => {
                 self.check(kind, tenant, suspect, breaker);
                 self.waiting.remove(nth);
-                self.started += if kind == 1 { 1.0 } else { 0.0 };
+                self.starts(kind, tenant, 1.0);
                 let (ticket, slot) = (Some(ticket), None);
                 self.attempts.push(Attempt { ticket, slot, kind, tenant, suspect, is_old: false });
             }
@@ -269,26 +264,90 @@ impl Model {
         let share = SLOTS - SLOTS / 5;
         let most = self.most[kind].unwrap_or(share).min(share);
         assert!(running < most || only_old, "{running} run, {most} may");
-        assert!(self.attempts.len() < SLOTS || only_old, "more than slots");
+        let promised = if kind == SLOW { 0 } else { self.promised() };
+        assert!(self.attempts.len() + promised < SLOTS || only_old, "more than slots");
         let of_tenant = self.count(|one| one.tenant == tenant);
         assert!(tenant != 1 || of_tenant < TENANT_MAX || is_probe, "a tenant's limit");
         let suspects = self.count(|one| one.suspect != Suspect::No);
         let alone = self.count(|one| one.suspect == Suspect::Alone);
         assert!(suspect == Suspect::No || alone == 0, "beside one that must be alone");
         assert!(suspect != Suspect::Alone || suspects == 0, "not alone");
-        if kind == 1 {
-            assert!(self.started + 1.0 <= self.could + 1e-6, "{} of {}", self.started, self.could);
+    }
+
+    /// A new job is leased by its own insert, if it may run at once. It overtakes no job that waits here for a rate.
+    fn direct(&mut self, kind: usize, tenant: usize) {
+        let (name, whose) = (self.names[kind].clone(), self.tenants[tenant].clone());
+        let breaker = self.world.admission.suspicion(&name).map(|(state, _)| state);
+        let Some(ticket) = self.world.admission.admit_direct(&name, whose.as_ref()) else { return };
+        assert_ne!(kind, SLOW, "only a claim takes a start in the store");
+        assert!(matches!(breaker, None | Some(BreakerState::Closed)), "it is not a probe");
+        assert!(self.world.kinds[&name].0.parked.is_none(), "it is not a probe");
+        self.check(kind, tenant, Suspect::No, breaker);
+        let waits = |of: &dyn Fn(usize, usize) -> bool| {
+            self.waiting.iter().any(|(_, kind, tenant)| of(*kind, *tenant))
+        };
+        assert!(kind != RATED || !waits(&|kind, _| kind == RATED), "it overtakes");
+        let is_rated = tenant == RATED_TENANT;
+        assert!(!is_rated || !waits(&|_, tenant| tenant == RATED_TENANT), "it overtakes");
+        self.starts(kind, tenant, 1.0);
+        let (ticket, suspect) = (Some(Box::new(ticket)), Suspect::No);
+        let attempt = Attempt { ticket, slot: None, kind, tenant, suspect, is_old: false };
+        self.attempts.push(attempt);
+    }
+
+    /// Returns how many jobs a worker gets that has the given number.
+    fn worker_takes(&self, kind: usize, tenant: usize, wanted: usize, has: WorkerHas) -> usize {
+        let lane = lane(&self.names[kind], self.tenants[tenant].as_ref());
+        self.world.admission.worker_takes(WORKER, &lane, wanted, has).jobs
+    }
+
+    fn worker_claims(&mut self, kind: usize, tenant: usize, wanted: usize) {
+        let count =
+            |of: &dyn Fn(&(usize, usize)) -> bool| self.remote.iter().filter(|one| of(one)).count();
+        let of_kind = count(&|one| one.0 == kind);
+        let of_tenant = count(&|one| one.1 == tenant);
+        let name = self.names[kind].clone();
+        let breaker = self.world.admission.suspicion(&name).map(|(state, _)| state);
+        let jobs = self.worker_takes(kind, tenant, wanted, WorkerHas { of_kind, of_tenant });
+        self.starts(kind, tenant, jobs as f64);
+        self.remote.extend(std::iter::repeat_n((kind, tenant), jobs));
+        if jobs == 0 {
+            return;
+        }
+        let (stored, _) = &self.world.kinds[&name];
+        assert!(!stored.paused && stored.parked.is_none(), "a kind that is paused or parked");
+        assert!(breaker != Some(BreakerState::Open), "a kind whose breaker is open");
+        assert!(jobs <= wanted && (jobs == 1 || breaker != Some(BreakerState::HalfOpen)));
+        let is_probe = breaker == Some(BreakerState::HalfOpen);
+        let most = self.most[kind].unwrap_or(usize::MAX);
+        assert!(of_kind + jobs <= most || is_probe, "the limit of a worker");
+        assert!(tenant != 1 || of_tenant + jobs <= TENANT_MAX, "a tenant's limit");
+    }
+
+    fn worker_ends(&mut self, kind: usize, tenant: usize, end: End) {
+        let (name, admission) = (self.names[kind].clone(), &self.world.admission);
+        let failure = Failure::new(Category::Io, None, "down");
+        match end {
+            End::Well => admission.worker_spoke(WORKER, &name, Some(&Ok(()))),
+            End::Badly => admission.worker_spoke(WORKER, &name, Some(&Err(failure))),
+            End::Silent => admission.worker_spoke(WORKER, &name, None),
+            End::Unused => {
+                admission.worker_returns(&lane(&name, self.tenants[tenant].as_ref()), 1);
+                self.starts(kind, tenant, -1.0);
+            }
+            // The worker died with it.
+            End::Panic => {}
         }
     }
 
     fn end(&mut self, nth: usize, end: End) {
         let Some(mut ticket) = self.attempts[nth].ticket.take() else { return };
         let failure = Failure::new(Category::Io, None, "down");
-        let is_rated = self.attempts[nth].kind == 1;
+        let (kind, tenant) = (self.attempts[nth].kind, self.attempts[nth].tenant);
         let slot = match end {
             End::Unused => {
                 ticket.unused();
-                self.started -= if is_rated { 1.0 } else { 0.0 };
+                self.starts(kind, tenant, -1.0);
                 None
             }
             End::Panic => None,
@@ -335,12 +394,12 @@ impl Model {
     }
 
     /// Liveness: a due job of the kind is claimed and admitted.
-    fn must_run(&mut self, kind: usize, is_retry: bool) {
-        let name = self.names[kind].clone();
+    fn must_run(&mut self, kind: usize, tenant: usize, is_retry: bool) {
+        let (name, whose) = (self.names[kind].clone(), self.tenants[tenant].clone());
         for _ in 0..ROUNDS_MAX {
             self.heal(kind);
-            let Some(held) = self.world.claim(&name, None) else { continue };
-            self.waiting.push((held, kind, 0));
+            let Some(held) = self.world.claim(&name, whose.as_ref()) else { continue };
+            self.waiting.push((held, kind, tenant));
             let (nth, before) = (self.waiting.len() - 1, self.attempts.len());
             self.ask(nth, is_retry, 0);
             if self.attempts.len() > before {
@@ -351,7 +410,19 @@ impl Model {
             }
             self.waiting.truncate(nth);
         }
-        panic!("a due job of `{name}` was not admitted within {ROUNDS_MAX} s");
+        panic!("a due job of `{name}` and {whose:?} was not admitted within {ROUNDS_MAX} s");
+    }
+
+    /// Liveness: a worker gets a due job of the kind.
+    fn worker_must_run(&mut self, kind: usize) {
+        for _ in 0..ROUNDS_MAX {
+            self.heal(kind);
+            if self.worker_takes(kind, 0, 1, WorkerHas::default()) == 1 {
+                self.starts(kind, 0, 1.0);
+                return self.worker_ends(kind, 0, End::Well);
+            }
+        }
+        panic!("a worker got no job of `{}` within {ROUNDS_MAX} s", self.names[kind]);
     }
 }
 
@@ -371,15 +442,19 @@ proptest! {
         let mut model = Model::new();
         steps.iter().for_each(|step| model.step(step));
         model.waiting.clear();
+        // The worker died with its attempts.
+        model.remote.clear();
         // Attempts from before an outage keep hanging; all others have ended.
         model.attempts.retain(|attempt| attempt.is_old);
-        for kind in 0..3 {
+        for kind in 0..4 {
             // If hanging attempts hold all slots, they belong to at least one kind, and the others have no free slot.
             let has_slot = model.attempts.len() < SLOTS
                 || model.count(|attempt| attempt.kind == kind) > 0;
             if has_slot {
-                model.must_run(kind, is_retry);
-                model.must_run(kind, is_retry);
+                model.must_run(kind, 0, is_retry);
+                model.must_run(kind, 0, is_retry);
+                model.must_run(kind, RATED_TENANT, is_retry);
+                model.worker_must_run(kind);
             }
         }
         model.attempts.clear();

@@ -76,11 +76,18 @@ fn every_reason_has_its_sentence() {
                 );
                 check(because, &[], "the runner snoozed the job; no attempt is counted");
             }
-            DueReason::Parked => check(
-                because,
-                std::slice::from_ref(&timeout),
-                "the kind is parked; the job waits until a probe attempt succeeds",
-            ),
+            DueReason::Parked => {
+                check(
+                    because,
+                    std::slice::from_ref(&timeout),
+                    "the kind is parked; the job waits until a probe attempt succeeds",
+                );
+                let why = "acme.example is skipped: too many attempts failed there";
+                let failure = Some(Failure::new(Category::CircuitOpen, None, why));
+                let skipped = Job { failure, ..due(because, &[]) };
+                let expected = format!("{why}; no attempt is counted");
+                assert_eq!(text(&skipped, Wait::Lasts, &[]), expected);
+            }
             DueReason::RateLimit => {
                 check(
                     because,
