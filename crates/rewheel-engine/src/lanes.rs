@@ -181,3 +181,6 @@ pub(crate) struct LaneTime {
     /// Time until its first job is due; zero if it is due.
     pub(crate) due_in: Duration,
 }
+
+#[cfg(test)]
+mod tests;
