@@ -42,6 +42,11 @@ impl WorkStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
         let session = self.read().await?;
+        if let Some(reading) = self.shared.lanes.floors.look()
+            && let Err(trouble) = claim::look_below(&session, &reading).await
+        {
+            return session.end(Err(trouble)).await;
+        }
         let heads = claim::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
     }
@@ -107,7 +112,7 @@ impl WorkStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<Lease>> {
         if after.is_none() {
-            self.shelve(older_than, Some(holder)).await?;
+            self.shelve(older_than, Some(holder), i64::MIN).await?;
         }
         let session = self.read().await?;
         let leases = claim::held(&session, holder, older_than, after, limit).await;

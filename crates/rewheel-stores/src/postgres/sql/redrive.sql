@@ -12,4 +12,5 @@ SELECT id, lane, 'scheduled', new_due_ms, 'person', fence, version + 1, attempt,
        takeovers_counted, settled_by, settled_fence, created_ms, new_deadline_ms, attempts_max,
        attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
        failure_message, payload
-  FROM gone;
+  FROM gone
+RETURNING lane, due_ms;

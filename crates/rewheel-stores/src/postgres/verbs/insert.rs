@@ -33,6 +33,7 @@ impl PostgresStore {
             let lanes = self.prepare_insert(insert).await?;
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
+                self.shared.lanes.floors.lower(&insertion.past_due(&answers));
                 self.wake_for(&insertion, &answers);
                 return Ok(answers);
             }
@@ -244,6 +245,21 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
+    /// Returns lanes and due times of stored jobs that may be below a floor.
+    fn past_due(&self, answers: &[Inserted]) -> Vec<(i32, i64)> {
+        let jobs = self.lanes.of_jobs.iter().zip(answers);
+        let jobs = jobs.filter_map(|(lane, answer)| match answer {
+            Inserted::Created { leased: None, due } if *due < self.now => {
+                Some(((*lane)?, due.as_millis()))
+            }
+            Inserted::Created { .. }
+            | Inserted::Duplicate { .. }
+            | Inserted::Refused(_)
+            | Inserted::LeftOut => None,
+        });
+        jobs.collect()
+    }
+
     /// Returns the jobs to store, with their lanes.
     fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
         let jobs = self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers);
@@ -266,13 +282,13 @@ impl<'a> Insertion<'a> {
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
         let columns = Columns::of(rows);
         let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
-        let (floor_lanes, floors) = session.shared.lanes.floors();
         let row = if let Some(direct) = self.insert.direct {
             let holder = Some(holder_uuid(direct.holder));
+            let reading = session.shared.lanes.floors.peek();
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
             let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
             params.extend(columns.params());
-            params.extend([&floor_lanes as Param<'_>, &floors, lanes]);
+            params.extend([&reading.lanes as Param<'_>, &reading.from, lanes]);
             params.extend(names.params());
             session.one(&INSERT, &params).await?
         } else {
