@@ -41,8 +41,9 @@ const LOOK_SHARE: u32 = 50;
 /// Maximum time between two looks, whatever they cost.
 const LOOK_MAX: Duration = Duration::from_secs(30);
 
-/// How far below the first list of a claim the next look starts: more claims than a fleet makes at the same time.
-const LISTS_LATE: i64 = 64;
+/// How far below the first list of a claim the next look starts. One statement takes the number of a list and commits it: rarely do that
+/// many others commit in between.
+const LISTS_LATE: i64 = 8;
 
 /// The floors of lanes, by their numbers.
 #[derive(Debug)]
@@ -303,7 +304,7 @@ impl LookFloor {
     pub(super) fn found_nothing(&self, from: LookFrom, now: i64, list: Option<i64>) {
         let took = self.clock.now().since(from.began);
         let mut known = self.known();
-        // A list that commits late has a lower number, but there are never that many claims at a time.
+        // A list that commits late has a lower number.
         let list = list.map(|list| list.saturating_sub(LISTS_LATE));
         if from.at == i64::MIN {
             let list = list.or(known.map(|clean| clean.list)).unwrap_or(i64::MIN);
@@ -510,16 +511,16 @@ mod tests {
         assert_eq!((first.at, first.list), (i64::MIN, i64::MIN));
         clock.advance(Duration::from_millis(100));
         floor.found_nothing(first, NOW, Some(500));
-        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 64));
+        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 8));
         floor.found_nothing(floor.from(), NOW + 1, None);
-        assert_eq!((floor.from().at, floor.from().list), (NOW + 1 - LATE_MS, 500 - 64));
+        assert_eq!((floor.from().at, floor.from().list), (NOW + 1 - LATE_MS, 500 - 8));
         floor.lower(NOW - 99);
         assert_eq!(floor.from().at, NOW - 99 - LATE_MS);
         // The first look began five seconds ago.
         clock.advance(Duration::from_millis(4_900));
         assert_eq!(floor.from().at, i64::MIN);
         floor.found_nothing(floor.from(), NOW, None);
-        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 64));
+        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 8));
         floor.found();
         assert_eq!(floor.from().at, i64::MIN);
     }

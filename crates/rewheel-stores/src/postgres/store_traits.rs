@@ -112,7 +112,7 @@ impl WorkStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<Lease>> {
         if after.is_none() {
-            self.shelve(older_than, Some(holder), i64::MIN).await?;
+            self.shelve(older_than, Some(holder)).await?;
         }
         let session = self.read().await?;
         let leases = claim::held(&session, holder, older_than, after, limit).await;

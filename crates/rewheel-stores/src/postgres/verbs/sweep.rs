@@ -30,12 +30,13 @@ const LISTS_AT_ONCE: u64 = 8;
 impl PostgresStore {
     pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.look_below().await;
-        let lists = self.shared.overdue.from().list;
-        let (listed, lost) = self.look_for_lost(asked.by).await?;
+        let (listed, mut lost) = self.look_for_lost(asked.by).await?;
         if listed {
-            self.shelve(SHELVED_AFTER, None, lists).await?;
+            self.shelve(SHELVED_AFTER, None).await?;
+            // Most of those jobs are not lost: do not search all jobs for them.
+            lost = lost || self.look_for_lost(asked.by).await?.1;
         }
-        if !listed && !lost {
+        if !lost {
             return Ok(Vec::new());
         }
         let session = self.transaction().await?;
@@ -80,16 +81,16 @@ impl PostgresStore {
         session.end(seen).await
     }
 
-    /// Removes old lists of claims from the `first` on, and moves their remaining jobs to their shelf.
+    /// Removes old lists of claims, and moves their remaining jobs to their shelf.
     pub(in super::super) async fn shelve(
         &self,
         older_than: Duration,
         holder: Option<HolderId>,
-        first: i64,
     ) -> StoreResult<()> {
         loop {
             let session = self.write().await?;
             let (holder, most) = (holder.map(holder_uuid), count(LISTS_AT_ONCE));
+            let first = self.shared.overdue.from().list;
             let params: [Param<'_>; 5] =
                 [&millis(older_than), &holder, &session.offset(), &most, &first];
             let shelved = session.one(&SHELVE, &params).await;
