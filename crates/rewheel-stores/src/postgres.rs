@@ -10,6 +10,7 @@ mod session;
 mod tls;
 mod connections;
 mod migrate;
+mod floors;
 mod lanes;
 mod row_address;
 mod row;
@@ -24,6 +25,7 @@ pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 use self::connections::Connections;
 use self::error::{Stage, address, broken, judge_pool};
 use self::fleet::Fleet;
+use self::floors::LookFloor;
 use self::lanes::Lanes;
 use self::row_address::Places;
 use self::session::Session;
@@ -111,6 +113,10 @@ struct Shared {
     /// The SQL that begins a transaction with a short lock timeout.
     begin_hasty: String,
     lanes: Lanes,
+    /// Up to when a sweep has found no overdue jobs.
+    overdue: LookFloor,
+    /// Up to when no deadline of a live job has passed.
+    deadlines: LookFloor,
     places: Places,
     listed_min: usize,
     woken: Wakeup,
@@ -156,7 +162,9 @@ impl PostgresStore {
             begin_snapshot: begin(SNAPSHOT, &options),
             begin_long_snapshot: begin_long(&options),
             begin_hasty: begin(HASTY, &options),
-            lanes: Lanes::new(),
+            lanes: Lanes::new(options.timer.clone()),
+            overdue: LookFloor::new(options.timer.clone()),
+            deadlines: LookFloor::new(options.timer.clone()),
             places: Places::default(),
             listed_min: options.listed_min,
             woken,

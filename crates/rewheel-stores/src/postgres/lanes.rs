@@ -1,15 +1,15 @@
-//! Caches the numbers of lanes.
+//! Caches the numbers of lanes, and owns their floors.
 
 use super::error::{VerbError, unreadable};
+use super::floors::Floors;
 use super::row::{read_tenant, tenant_text};
 use super::session::Session;
 use super::statements::{FIND_KINDS, FIND_LANES, FIND_OPEN_LANES, INSERT_LANES, NAME_LANES};
-use rewheel::{Clock, Moment};
+use rewheel::Clock;
 use rewheel_core::store::StoreChange;
-use rewheel_core::{Kind, KindName, Lane, Priority, Shard, Timestamp};
+use rewheel_core::{Kind, KindName, Lane, Priority, Shard};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio_postgres::Row;
 
 /// Maximum number of cached lanes. They are short; a lane that is not cached costs a lookup.
@@ -18,19 +18,13 @@ const REMEMBERED_MAX: usize = 100_000;
 /// From this number of lanes on, an engine does not read all of them with each poll.
 const MANY: usize = 1_000;
 
-/// Maximum number of cached floors: as many lanes as one claim visits.
-const FLOORS_MAX: usize = rewheel_core::Limits::LANES_MAX;
-
-/// How long a floor is valid. A transaction that commits late may add a job that is due below it.
-const FLOOR_HOLDS: Duration = Duration::from_secs(1);
-
 /// A cache of lane numbers. After a restore from a backup, or a failover to a lagging standby, a number may belong to another lane. A
 /// cached number is therefore only a hint: each statement that takes a number also takes the lane's name, and does nothing unless both
 /// still match.
 #[derive(Debug)]
 pub(super) struct Lanes {
     known: Mutex<Known>,
-    clock: Clock,
+    pub(super) floors: Floors,
 }
 
 #[derive(Debug, Default)]
@@ -38,20 +32,11 @@ struct Known {
     numbers: HashMap<Lane, i32>,
     /// The reverse, only for reports to watchers.
     names: HashMap<i32, Lane>,
-    floors: HashMap<i32, Floor>,
-}
-
-/// The due time from which to read a lane. Jobs below it have been claimed, but PostgreSQL still scans their dead rows until vacuum
-/// removes them, and an old transaction anywhere prevents that.
-#[derive(Clone, Copy, Debug)]
-struct Floor {
-    due: Timestamp,
-    since: Moment,
 }
 
 impl Lanes {
-    pub(super) fn new() -> Lanes {
-        Lanes { known: Mutex::default(), clock: Clock::system() }
+    pub(super) fn new(clock: Clock) -> Lanes {
+        Lanes { known: Mutex::default(), floors: Floors::new(clock) }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -92,6 +77,7 @@ impl Lanes {
     /// Clears the cache: one number turned out to be wrong, so others may be wrong too.
     pub(super) fn forget(&self) {
         *self.known() = Known::default();
+        self.floors.forget();
     }
 
     /// Compares the cached number of a lane with its number in the store, and clears the cache if they differ.
@@ -107,7 +93,7 @@ impl Lanes {
     }
 
     /// Returns the lanes with these numbers, for a report to watchers. A wrong one does no harm there: they read the lane again.
-    pub(super) fn report(&self, numbers: HashSet<i32>) -> StoreChange {
+    pub(super) fn report(&self, numbers: impl IntoIterator<Item = i32>) -> StoreChange {
         let known = self.known();
         let mut change = StoreChange::default();
         for number in numbers {
@@ -176,59 +162,6 @@ impl Lanes {
         let row = session.one(&FIND_LANES, &names.params()).await?;
         Ok(row.try_get(0)?)
     }
-
-    /// Returns the due time from which to read a lane.
-    pub(super) fn floor(&self, lane: i32) -> i64 {
-        let now = self.clock.now();
-        let mut known = self.known();
-        match known.floors.get(&lane) {
-            Some(floor) if now.since(floor.since) < FLOOR_HOLDS => floor.due.as_millis(),
-            Some(_) => {
-                known.floors.remove(&lane);
-                i64::MIN
-            }
-            None => i64::MIN,
-        }
-    }
-
-    /// Returns all floors: the lanes, and the due time of each.
-    pub(super) fn floors(&self) -> (Vec<i32>, Vec<i64>) {
-        let now = self.clock.now();
-        let mut known = self.known();
-        known.floors.retain(|_, floor| now.since(floor.since) < FLOOR_HOLDS);
-        known.floors.iter().map(|(lane, floor)| (*lane, floor.due.as_millis())).unzip()
-    }
-
-    /// Records the result of a claim: if it got as many jobs as it asked for, no job is left below the last one. A job that is not due
-    /// yet proves nothing, since others may still be submitted before it. A claim that itself started at a floor which has expired
-    /// meanwhile sets no new floor: no claim has looked below that floor since.
-    pub(super) fn claimed(
-        &self,
-        (lane, from): (i32, i64),
-        was_full: bool,
-        last_due: Timestamp,
-        now: Timestamp,
-    ) {
-        let mut known = self.known();
-        if !was_full || last_due > now {
-            known.floors.remove(&lane);
-            return;
-        }
-        if from != i64::MIN && !known.floors.contains_key(&lane) {
-            return;
-        }
-        if known.floors.len() >= FLOORS_MAX && !known.floors.contains_key(&lane) {
-            known.floors.clear();
-        }
-        let floor = Floor { due: last_due, since: self.clock.now() };
-        // Keep the time at which the floor was first set, so that it expires.
-        known.floors.entry(lane).and_modify(|known| known.due = floor.due).or_insert(floor);
-    }
-
-    /// Clears all floors: a job came back below one of them.
-    pub(super) fn lower(&self) {
-        self.known().floors.clear();
-    }
 }
 
 /// Returns the lanes with these numbers.
@@ -289,31 +222,4 @@ pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, VerbError> {
         priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
         shard: Shard::new(small(at + 3)?.ok_or_else(|| unreadable("a shard"))?),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Lanes;
-    use rewheel_core::Timestamp;
-
-    #[test]
-    fn a_floor_is_laid_only_by_a_claim_that_looked_below_it() {
-        let (lanes, at) = (Lanes::new(), Timestamp::from_millis);
-        lanes.claimed((1, i64::MIN), true, at(50), at(100));
-        assert_eq!(lanes.floor(1), 50);
-        lanes.claimed((1, 50), true, at(60), at(100));
-        assert_eq!(lanes.floor(1), 60);
-        // A job came back while a claim was running that did not see it.
-        lanes.lower();
-        lanes.claimed((1, 60), true, at(70), at(100));
-        assert_eq!(lanes.floor(1), i64::MIN);
-    }
-
-    #[test]
-    fn a_claim_that_was_not_full_or_not_due_leaves_no_floor() {
-        let (lanes, at) = (Lanes::new(), Timestamp::from_millis);
-        lanes.claimed((1, i64::MIN), false, at(50), at(100));
-        lanes.claimed((2, i64::MIN), true, at(101), at(100));
-        assert_eq!((lanes.floor(1), lanes.floor(2)), (i64::MIN, i64::MIN));
-    }
 }

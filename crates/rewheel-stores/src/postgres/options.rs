@@ -1,6 +1,6 @@
 //! Parses the URL of a PostgreSQL store.
 
-use rewheel::duration;
+use rewheel::{Clock, duration};
 use rewheel_core::store::ClockOffset;
 use rewheel_core::{SecretUrl, redact_setting};
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub struct PostgresOptions {
     pub listed_min: usize,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
+    /// Measures how old something is that this process remembers. Tests use another one than the system's.
+    pub timer: Clock,
 }
 
 /// The URL of a PostgreSQL store is not valid.
@@ -94,6 +96,7 @@ impl PostgresOptions {
             verify: Verify::No,
             listed_min: PostgresOptions::LISTED_MIN_DEFAULT,
             clock: ClockOffset::default(),
+            timer: Clock::system(),
         };
         // The other settings belong to the server and are parsed by the driver.
         let mut theirs = Vec::new();

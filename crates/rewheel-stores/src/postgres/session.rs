@@ -8,6 +8,7 @@ use rewheel_core::Timestamp;
 use rewheel_core::store::{StoreError, StoreResult};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, Transaction};
 
@@ -26,6 +27,8 @@ pub(super) struct Session<'s> {
     begun: AtomicBool,
     /// A statement was sent and its response has not arrived.
     asked: AtomicBool,
+    /// Lanes and due times of jobs that were put back, for the floors after the commit.
+    put_back: Mutex<Vec<(i32, i64)>>,
     /// How to judge a lost response when each statement commits on its own.
     stage: Stage,
 }
@@ -56,6 +59,7 @@ impl<'s> Session<'s> {
             begin: None,
             begun: AtomicBool::new(false),
             asked: AtomicBool::new(false),
+            put_back: Mutex::default(),
             stage: Stage::Open,
         }
     }
@@ -117,6 +121,31 @@ impl<'s> Session<'s> {
         answer
     }
 
+    /// Runs a statement that puts jobs back, and returns their lanes and due times. After the commit they lower the floors.
+    pub(super) async fn execute_returning(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+    ) -> Result<(), VerbError> {
+        self.execute_returning_before(sql, params, Timestamp::from_millis(i64::MAX)).await
+    }
+
+    /// As `execute_returning`, where jobs that are due at `now` or later are like new ones: they are above all floors.
+    pub(super) async fn execute_returning_before(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+        now: Timestamp,
+    ) -> Result<(), VerbError> {
+        for row in self.query(sql, params).await? {
+            let (lane, due) = (row.try_get(0)?, row.try_get(1)?);
+            if due < now.as_millis() {
+                self.put_back.lock().unwrap_or_else(PoisonError::into_inner).push((lane, due));
+            }
+        }
+        Ok(())
+    }
+
     fn connection(&self) -> Result<&Object, VerbError> {
         self.ours.as_ref().ok_or(VerbError::Said(StoreError::Closed))
     }
@@ -159,14 +188,21 @@ impl<'s> Session<'s> {
 
     /// Ends the verb: commits if it succeeded, rolls back otherwise.
     pub(super) async fn end<T>(mut self, result: Result<T, VerbError>) -> StoreResult<T> {
+        let put_back =
+            std::mem::take(&mut *self.put_back.lock().unwrap_or_else(PoisonError::into_inner));
+        let floors = &self.shared.lanes.floors;
         if !self.begun.load(Ordering::Relaxed) {
+            floors.lower(&put_back);
             return result.map_err(|trouble| judge(trouble, self.stage));
         }
         match result {
-            Ok(answer) => match self.finish("COMMIT").await {
-                Ok(()) => Ok(answer),
-                Err(trouble) => Err(judge(trouble, Stage::Committing)),
-            },
+            Ok(answer) => {
+                let committed = self.finish("COMMIT").await;
+                // Without an answer it may have been committed.
+                floors.lower(&put_back);
+                committed.map_err(|trouble| judge(trouble, Stage::Committing))?;
+                Ok(answer)
+            }
             Err(trouble) => {
                 // If the rollback fails too, the connection is closed.
                 let _ = self.finish("ROLLBACK").await;

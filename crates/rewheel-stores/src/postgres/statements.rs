@@ -61,7 +61,7 @@ statements! {
     CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
-    DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
+    DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8, INT8);
     DELETE_KIND = "sql/delete_kind.sql" (TEXT);
     DROP_DEAD = "sql/drop_dead.sql" (UUID_ARRAY);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
@@ -88,7 +88,7 @@ statements! {
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
-    HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8);
+    HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8, INT8);
     HOLDER = "sql/holder.sql" (INT8, UUID);
     HOLDERS = "sql/holders.sql" (INT8);
     IDEMPOTENCY_FIND = "sql/idempotency_find.sql" (INT8, BYTEA);
@@ -117,6 +117,7 @@ statements! {
     KIND_NAMES = "sql/kind_names.sql" ();
     LANE_HEADS = "sql/lane_heads.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
+    LANES_LOOK = "sql/lanes_look.sql" (INT4_ARRAY, INT8_ARRAY);
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
@@ -160,10 +161,10 @@ statements! {
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
-    SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
+    SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
     SWEEP = "sql/sweep.sql" (INT8, INT8, INT8);
-    SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
+    SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     SAMPLE = "sql/sample.sql" (INT8);

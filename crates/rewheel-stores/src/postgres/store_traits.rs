@@ -44,6 +44,11 @@ impl WorkStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
         let session = self.read().await?;
+        if let Some(reading) = self.shared.lanes.floors.look()
+            && let Err(trouble) = claim::look_below(&session, &reading).await
+        {
+            return session.end(Err(trouble)).await;
+        }
         let heads = claim::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
     }

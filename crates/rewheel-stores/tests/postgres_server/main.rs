@@ -14,6 +14,7 @@ mod races;
 mod restore;
 mod unreadable;
 mod plans;
+mod old_snapshot;
 mod limits;
 mod pgbouncer;
 mod tls;

@@ -7,4 +7,5 @@ UPDATE rewheel.jobs SET state = given.state, due_ms = given.due_ms, because = gi
                         held_until_ms = CASE given.state WHEN 'leased' THEN overdue_ms END
   FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
        AS given (id, state, due_ms, because, deadline_ms, wanted)
- WHERE jobs.id = given.id;
+ WHERE jobs.id = given.id
+RETURNING lane, jobs.due_ms;

@@ -4,4 +4,5 @@ UPDATE rewheel.jobs SET lane = $2, state = $3, due_ms = $4, because = $5, deadli
                         shelf = CASE $3 WHEN 'scheduled' THEN 'due' WHEN 'leased' THEN 'held' ELSE $3 END,
                         held_by = CASE $3 WHEN 'leased' THEN holder END,
                         held_until_ms = CASE $3 WHEN 'leased' THEN overdue_ms END
- WHERE id = $1;
+ WHERE id = $1
+RETURNING lane, due_ms;

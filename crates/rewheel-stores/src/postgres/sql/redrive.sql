@@ -10,4 +10,5 @@ INSERT INTO rewheel.jobs ({moved}, state, due_ms, because, fence, version, attem
 SELECT {moved}, 'scheduled', new_due_ms, 'person', fence, version + 1, attempt, attempt, takeovers,
        takeovers_counted, settled_by, settled_fence, new_deadline_ms, failure_category, failure_code,
        failure_message
-  FROM gone;
+  FROM gone
+RETURNING lane, due_ms;

@@ -29,7 +29,6 @@ impl PostgresStore {
         let session = self.transaction().await?;
         let answers = change(&session, changes, by, keep).await;
         let (answers, lanes) = session.end(answers).await?;
-        self.shared.lanes.lower();
         self.wake(lanes);
         Ok(answers)
     }
@@ -203,7 +202,7 @@ async fn redrive(session: &Session<'_>, jobs: &[Job]) -> Result<(), VerbError> {
         &jobs.iter().map(|job| job.due.as_millis()).collect::<Vec<_>>(),
         &jobs.iter().map(|job| job.deadline.map(Timestamp::as_millis)).collect::<Vec<_>>(),
     ];
-    session.execute(&REDRIVE, &params).await.map(drop)
+    session.execute_returning(&REDRIVE, &params).await
 }
 
 async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), VerbError> {
@@ -218,7 +217,7 @@ async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), VerbErr
         &jobs.iter().map(|job| job.deadline.map(Timestamp::as_millis)).collect::<Vec<_>>(),
         &jobs.iter().map(|job| job.status.wanted().map(Wanted::as_str)).collect::<Vec<_>>(),
     ];
-    session.execute(&CHANGE_LIVES, &params).await.map(drop)
+    session.execute_returning(&CHANGE_LIVES, &params).await
 }
 
 async fn cancel_dead(

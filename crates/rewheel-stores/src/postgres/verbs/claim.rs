@@ -2,14 +2,15 @@
 
 use super::super::PostgresStore;
 use super::super::error::{VerbError, unreadable};
+use super::super::floors::Reading;
 use super::super::job_columns::{CLAIMED, ID, LANE, read_claimed};
 use super::super::lanes::{Names, lane_at};
 use super::super::row::{count, fence, holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::row_address::RowAddress;
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANE_HEADS, LANES, PROBE, PROBE_KIND, START,
-    USE_PROBE,
+    CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANE_HEADS, LANES, LANES_LOOK, PROBE, PROBE_KIND,
+    START, USE_PROBE,
 };
 use super::unreadable::{Unreadable, readable};
 use rewheel_core::store::{Claim, Extension, LaneHead, Leased, StoreError, StoreResult, Visit};
@@ -36,12 +37,17 @@ impl PostgresStore {
             Err(trouble) => return session.end(Err(trouble)).await,
         };
         let claimed = wish.claim(&session).await;
-        let mut claimed = session.end(claimed).await?;
+        let claimed = session.end(claimed).await?;
+        // An unreadable job was taken too, but it is not known from which lane.
+        if claimed.unreadable.is_empty() {
+            wish.note_floors(&claimed.jobs, claimed.now);
+        }
         self.set_aside(&claimed.unreadable).await;
-        if claimed.may_probe && claimed.jobs.len() < claim.limit {
-            match self.probe(&wish, claim.limit - claimed.jobs.len()).await {
-                Ok(probes) => claimed.jobs.extend(probes),
-                Err(error) if claimed.jobs.is_empty() => return Err(error),
+        let mut jobs: Vec<Job> = claimed.jobs.into_iter().map(|(_, _, job)| job).collect();
+        if claimed.may_probe && jobs.len() < claim.limit {
+            match self.probe(&wish, claim.limit - jobs.len()).await {
+                Ok(probes) => jobs.extend(probes),
+                Err(error) if jobs.is_empty() => return Err(error),
                 // The jobs that are already leased must still be returned.
                 Err(_) => {}
             }
@@ -49,7 +55,7 @@ impl PostgresStore {
         let left = |until: Timestamp| until.since(claimed.now);
         let leased =
             |job: Job| Leased { due_in: left(job.due), deadline_in: job.deadline.map(left), job };
-        Ok(claimed.jobs.into_iter().map(leased).collect())
+        Ok(jobs.into_iter().map(leased).collect())
     }
 
     async fn probe(&self, wish: &Wish<'_>, limit: usize) -> StoreResult<Vec<Job>> {
@@ -67,7 +73,7 @@ pub(super) struct Wish<'a> {
     kinds: Vec<&'a str>,
     lanes: Vec<i32>,
     limits: Vec<i64>,
-    floors: Vec<i64>,
+    reading: Reading,
     /// The lanes in the order of their numbers, each with its attempt timeout and grace.
     limits_of_time: (Vec<i32>, Vec<i64>, Vec<i64>),
 }
@@ -93,7 +99,8 @@ pub(super) struct Taken {
 
 /// The result of a claim.
 struct Claimed {
-    jobs: Vec<Job>,
+    /// As in `Taken`.
+    jobs: Vec<(usize, i64, Job)>,
     now: Timestamp,
     /// Whether the holder may claim one job of a parked kind.
     may_probe: bool,
@@ -116,14 +123,15 @@ impl<'a> Wish<'a> {
             // A lane without a number never had a job.
             .filter_map(|visit| Some((visit, known.number(&visit.lane)?)))
             .collect();
+        let lanes: Vec<i32> = visits.iter().map(|(_, lane)| *lane).collect();
         Ok(Wish {
             claim,
             store,
             kinds: visits.iter().map(|(visit, _)| visit.lane.kind.as_str()).collect(),
-            lanes: visits.iter().map(|(_, lane)| *lane).collect(),
+            reading: known.floors.of(&lanes),
+            lanes,
             limits: visits.iter().map(|(visit, _)| count(visit.limit as u64)).collect(),
             limits_of_time: limits_of_time(&visits),
-            floors: visits.iter().map(|(_, lane)| known.floor(*lane)).collect(),
             visits,
         })
     }
@@ -140,8 +148,6 @@ impl<'a> Wish<'a> {
             }
             None => look(session, self.claim.holder, &self.kinds).await?,
         };
-        self.note_floors(&jobs, now);
-        let jobs = jobs.into_iter().map(|(_, _, job)| job).collect();
         Ok(Claimed { jobs, now, may_probe, unreadable })
     }
 
@@ -169,7 +175,7 @@ impl<'a> Wish<'a> {
             &self.kinds,
             &self.lanes,
             &self.limits,
-            &self.floors,
+            &self.reading.from,
             lanes,
             holds,
             graces,
@@ -217,16 +223,20 @@ impl<'a> Wish<'a> {
         self.kinds.iter().all(|kind| gave.contains(kind))
     }
 
-    /// Records floors for lanes that had more jobs than the claim took.
+    /// Records up to where the lanes that gave jobs are empty now. A lane that gave none may be empty, paused or parked: that proves
+    /// nothing.
     fn note_floors(&self, jobs: &[(usize, i64, Job)], now: Timestamp) {
+        // The claim ended in the middle of a lane, and no lane after that was read.
+        let was_cut = jobs.len() >= self.claim.limit;
         let mut from = 0;
         for (nth, (_, lane)) in self.visits.iter().enumerate() {
             let until = from + jobs[from..].iter().take_while(|(visit, ..)| *visit == nth).count();
-            let was_full = count((until - from) as u64) >= self.limits[nth];
-            let last =
-                jobs[from..until].last().map_or(Timestamp::from_millis(i64::MAX), |job| job.2.due);
-            let looked = (*lane, self.floors[nth]);
-            self.store.shared.lanes.claimed(looked, was_full, last, now);
+            if let Some((_, _, last)) = jobs[from..until].last() {
+                let was_full = was_cut || count((until - from) as u64) >= self.limits[nth];
+                let emptied = if was_full { last.due } else { Timestamp::from_millis(i64::MAX) };
+                let looked = (*lane, self.reading.from[nth]);
+                self.store.shared.lanes.floors.emptied(&self.reading, looked, emptied, now);
+            }
             from = until;
         }
     }
@@ -307,7 +317,8 @@ pub(in super::super) async fn lanes(
         }
         None => (String::new(), String::new(), -1, 0),
     };
-    let (floor_lanes, floors) = session.shared.lanes.floors();
+    let floors = &session.shared.lanes.floors;
+    let reading = floors.all();
     let mut heads = Vec::new();
     loop {
         let left = limit - heads.len();
@@ -318,12 +329,12 @@ pub(in super::super) async fn lanes(
             &behind.1,
             &behind.2,
             &count(left as u64),
-            &floor_lanes,
-            &floors,
+            &reading.lanes,
+            &reading.from,
             &behind.3,
         ];
         let rows = session.query(&LANES, &params).await?;
-        read_heads(session, &rows, &mut heads)?;
+        read_heads(session, &reading, &rows, &mut heads)?;
         // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.
         match rows.last() {
             Some(last) if rows.len() == left && heads.len() < limit => {
@@ -342,28 +353,53 @@ pub(in super::super) async fn lane_heads(
 ) -> Result<Vec<LaneHead>, VerbError> {
     let names = Names::of(lanes);
     let [kinds, tenants, priorities, shards] = names.params();
-    let (floor_lanes, floors) = session.shared.lanes.floors();
+    let reading = session.shared.lanes.floors.all();
     let offset = session.offset();
     let params: [Param<'_>; 7] =
-        [&offset, kinds, tenants, priorities, shards, &floor_lanes, &floors];
+        [&offset, kinds, tenants, priorities, shards, &reading.lanes, &reading.from];
     let rows = session.query(&LANE_HEADS, &params).await?;
     let mut heads = Vec::with_capacity(rows.len());
-    read_heads(session, &rows, &mut heads)?;
+    read_heads(session, &reading, &rows, &mut heads)?;
     Ok(heads)
 }
 
 fn read_heads(
     session: &Session<'_>,
+    reading: &Reading,
     rows: &[Row],
     heads: &mut Vec<LaneHead>,
 ) -> Result<(), VerbError> {
+    let lanes = &session.shared.lanes;
     for row in rows {
-        let now = instant(row.try_get(0)?);
+        let (now, number) = (instant(row.try_get(0)?), row.try_get(1)?);
+        let due = row.try_get::<_, Option<i64>>(6)?.map(instant);
+        let from = reading.from_of(number);
+        // Jobs that are due later are not claimed soon: such a lane needs no floor.
+        if from != i64::MIN || due.is_some_and(|due| due <= now) {
+            let until = due.unwrap_or(Timestamp::from_millis(i64::MAX));
+            lanes.floors.emptied(reading, (number, from), until, now);
+        }
+        let Some(due) = due else { continue };
         // The jobs of a lane that cannot be read wait; those of others go on.
         let Some(lane) = readable(lane_at(row, 2))? else { continue };
-        let due = instant(row.try_get(6)?);
-        session.shared.lanes.check(&lane, row.try_get(1)?);
+        lanes.check(&lane, number);
         heads.push(LaneHead { lane, due, due_in: due.since(now) });
+    }
+    Ok(())
+}
+
+/// Looks for jobs below the floors.
+pub(in super::super) async fn look_below(
+    session: &Session<'_>,
+    reading: &Reading,
+) -> Result<(), VerbError> {
+    let rows = session.query(&LANES_LOOK, &[&reading.lanes, &reading.from]).await?;
+    let found: Result<Vec<(i32, i64)>, VerbError> =
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect();
+    let (shared, found) = (session.shared, found?);
+    shared.lanes.floors.looked(reading, &found);
+    if !found.is_empty() {
+        shared.woken.wake(shared.lanes.report(found.into_iter().map(|(lane, _)| lane)));
     }
     Ok(())
 }
@@ -427,12 +463,15 @@ pub(in super::super) async fn held(
     after: Option<JobId>,
     limit: usize,
 ) -> Result<Vec<Lease>, VerbError> {
-    let params: [Param<'_>; 5] = [
+    // No job of a living holder is overdue for long: below that are only dead rows.
+    let from = session.shared.overdue.from().at;
+    let params: [Param<'_>; 6] = [
         &holder_uuid(holder),
         &session.offset(),
         &millis(older_than),
         &after.map(uuid),
         &count(limit as u64),
+        &from,
     ];
     let rows = session.query(&HELD, &params).await?;
     rows.iter()

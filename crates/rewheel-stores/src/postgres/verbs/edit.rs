@@ -78,7 +78,7 @@ async fn write(
             &after.status.wanted().map(Wanted::as_str),
             &payload,
         ];
-        session.execute(&EDIT_LIVE, &params).await?;
+        session.execute_returning(&EDIT_LIVE, &params).await?;
     }
     Ok(())
 }

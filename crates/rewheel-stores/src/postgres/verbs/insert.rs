@@ -38,6 +38,7 @@ impl PostgresStore {
             let lanes = self.prepare_insert(insert).await?;
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
+                self.shared.lanes.floors.lower(&insertion.past_due(&answers));
                 self.wake_for(insert.jobs, &insertion, &answers);
                 return Ok(answers);
             }
@@ -265,6 +266,21 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
+    /// Returns lanes and due times of stored jobs that may be below a floor.
+    fn past_due(&self, answers: &[Inserted]) -> Vec<(i32, i64)> {
+        let jobs = self.lanes.of_jobs.iter().zip(answers);
+        let jobs = jobs.filter_map(|(lane, answer)| match answer {
+            Inserted::Created { leased: None, due } if *due < self.now => {
+                Some(((*lane)?, due.as_millis()))
+            }
+            Inserted::Created { .. }
+            | Inserted::Duplicate { .. }
+            | Inserted::Refused(_)
+            | Inserted::LeftOut => None,
+        });
+        jobs.collect()
+    }
+
     /// Returns the jobs to store, with their lanes.
     fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
         let jobs = self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers);
@@ -288,12 +304,12 @@ impl<'a> Insertion<'a> {
         let columns = array_params(rows);
         let columns = columns.iter().map(|column| -> Param<'_> { column.as_ref() });
         let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
-        let (floor_lanes, floors) = session.shared.lanes.floors();
         let row = if let Some(direct) = self.insert.direct {
             let holder = Some(holder_uuid(direct.holder));
+            let reading = session.shared.lanes.floors.peek();
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
             let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
-            params.extend([&floor_lanes as Param<'_>, &floors, lanes]);
+            params.extend([&reading.lanes as Param<'_>, &reading.from, lanes]);
             params.extend(names.params());
             params.extend(columns);
             session.one(&INSERT, &params).await?

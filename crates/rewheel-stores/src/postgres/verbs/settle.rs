@@ -85,7 +85,6 @@ impl PostgresStore {
         let session = self.transaction().await?;
         let answers = give_back(&session, holder, leases, keep).await;
         let (answers, lanes) = session.end(answers).await?;
-        self.shared.lanes.lower();
         self.wake(self.shared.lanes.report(lanes));
         Ok(answers)
     }

@@ -8,6 +8,7 @@ use super::super::statements::{
     DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
 };
 use super::audit::actor;
+use super::claim;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult, Sweep};
@@ -28,31 +29,51 @@ const LISTS_AT_ONCE: u64 = 8;
 
 impl PostgresStore {
     pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
-        let (listed, lost) = self.look_for_lost(asked.by).await?;
+        self.look_below().await;
+        let (listed, mut lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;
+            // Most of those jobs are not lost: do not search all jobs for them.
+            lost = lost || self.look_for_lost(asked.by).await?.1;
         }
-        if !listed && !lost {
+        if !lost {
             return Ok(Vec::new());
         }
         let session = self.transaction().await?;
         let events = sweep(&session, asked).await;
         let (events, change) = session.end(events).await?;
         if !events.is_empty() {
-            self.shared.lanes.lower();
             self.wake(change);
         }
         Ok(events)
     }
 
+    /// Looks for jobs below the floors of lanes, if that takes long: here no claim waits for it. If it fails, the next read of the lanes
+    /// tries it again.
+    async fn look_below(&self) {
+        let Some(reading) = self.shared.lanes.floors.look_early() else { return };
+        let Ok(session) = self.read().await else { return };
+        let looked = claim::look_below(&session, &reading).await;
+        let _ = session.end(looked).await;
+    }
+
     /// Returns whether there are old lists of claims, and whether there are jobs to take over.
     async fn look_for_lost(&self, by: HolderId) -> StoreResult<(bool, bool)> {
         let session = self.read().await?;
-        let params: [Param<'_>; 3] = [&holder_uuid(by), &session.offset(), &millis(SHELVED_AFTER)];
+        let overdue = &self.shared.overdue;
+        let from = overdue.from();
+        let (holder, age) = (holder_uuid(by), millis(SHELVED_AFTER));
+        let params: [Param<'_>; 5] = [&holder, &session.offset(), &age, &from.at, &from.list];
         let row = session.one(&SWEEP_LOOK, &params).await;
         let seen = row.and_then(|row| {
+            let (listed, lost) = (row.try_get(1)?, row.try_get(2)?);
+            if lost {
+                overdue.found();
+            } else {
+                overdue.found_nothing(from, row.try_get(3)?, row.try_get(4)?);
+            }
             if row.try_get(0)? {
-                Ok((row.try_get(1)?, row.try_get(2)?))
+                Ok((listed, lost))
             } else {
                 Err(StoreError::HolderDead(by).into())
             }
@@ -69,10 +90,16 @@ impl PostgresStore {
         loop {
             let session = self.write().await?;
             let (holder, most) = (holder.map(holder_uuid), count(LISTS_AT_ONCE));
-            let params: [Param<'_>; 4] = [&millis(older_than), &holder, &session.offset(), &most];
+            let first = self.shared.overdue.from().list;
+            let params: [Param<'_>; 5] =
+                [&millis(older_than), &holder, &session.offset(), &most, &first];
             let shelved = session.one(&SHELVE, &params).await;
-            let shelved =
-                session.end(shelved.and_then(|row| Ok(row.try_get::<_, i64>(0)?))).await?;
+            let shelved = shelved
+                .and_then(|row| Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, Option<i64>>(1)?)));
+            let (shelved, overdue) = session.end(shelved).await?;
+            if let Some(overdue) = overdue {
+                self.shared.overdue.lower(overdue);
+            }
             if shelved < most {
                 return Ok(());
             }
@@ -84,11 +111,17 @@ impl PostgresStore {
         grace: Duration,
         limit: usize,
     ) -> StoreResult<Vec<JobEvent>> {
+        let floor = &self.shared.deadlines;
+        let from = floor.from();
         let session = self.read().await?;
-        let passed = session.one(&DEADLINES_LOOK, &[&session.offset()]).await;
-        if !session.end(passed.and_then(|row| Ok(row.try_get(0)?))).await? {
+        let looked = session.one(&DEADLINES_LOOK, &[&session.offset(), &from.at]).await;
+        let looked = looked.and_then(|row| Ok((row.try_get(0)?, row.try_get::<_, bool>(1)?)));
+        let (now, passed) = session.end(looked).await?;
+        if !passed {
+            floor.found_nothing(from, now, None);
             return Ok(Vec::new());
         }
+        floor.found();
         let session = self.transaction().await?;
         let events = deadlines(&session, grace, limit).await;
         session.end(events).await

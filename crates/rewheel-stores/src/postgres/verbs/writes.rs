@@ -204,7 +204,7 @@ impl<'a> Writes<'a> {
             write_attempts(session, &self.attempts, id, now).await?;
             write_kept(session, &self.kept, number, now).await?;
         }
-        write_let_go(session, &self.let_go).await?;
+        write_let_go(session, &self.let_go, now).await?;
         write_dead(session, &self.dead, now).await?;
         write_finished(session, &self.finished, now).await?;
         if !self.dropped.is_empty() {
@@ -290,7 +290,11 @@ async fn write_kept(
     session.execute(&KEEP_LEASE, &params).await.map(drop)
 }
 
-async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), VerbError> {
+async fn write_let_go(
+    session: &Session<'_>,
+    jobs: &[LetGo<'_>],
+    now: Timestamp,
+) -> Result<(), VerbError> {
     if jobs.is_empty() {
         return Ok(());
     }
@@ -311,7 +315,7 @@ async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), V
         &failures.codes,
         &failures.messages,
     ];
-    session.execute(&LET_GO, &params).await.map(drop)
+    session.execute_returning_before(&LET_GO, &params, now).await
 }
 
 async fn write_dead(session: &Session<'_>, ends: &[End], now: Timestamp) -> Result<(), VerbError> {
