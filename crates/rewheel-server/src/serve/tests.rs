@@ -68,11 +68,9 @@ async fn run(
             let leaves = Arc::clone(&leaves);
             Box::pin(async move {
                 assert!(verb != Verb::Settle, "a bug in the driver");
-                let gate = match verb {
-                    Verb::Leave => leaves.lock().unwrap_or_else(PoisonError::into_inner).take(),
-                    _ => None,
-                };
-                if let Some(gate) = gate {
+                let is_leaving = verb == Verb::Leave;
+                let gate = || leaves.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(gate) = is_leaving.then(gate).flatten() {
                     drop(gate.await);
                 }
                 None

@@ -38,6 +38,15 @@ fn check(because: DueReason, records: &[AttemptRecord], expected: &str) {
 }
 
 #[test]
+fn a_job_whose_target_is_skipped_names_the_target() {
+    let why = "acme.example is skipped: too many attempts failed there";
+    let failure = Some(Failure::new(Category::CircuitOpen, None, why));
+    let skipped = Job { failure, ..due(DueReason::Parked, &[]) };
+    let expected = format!("{why}; no attempt is counted");
+    assert_eq!(text(&skipped, Wait::Lasts, &[]), expected);
+}
+
+#[test]
 fn every_reason_has_its_sentence() {
     let timeout = after(failed(1, Category::Timeout, Some("504"), "retry"), millis(83));
     let throttled = after(failed(2, Category::Throttled, Some("429"), "retry"), seconds(30));
@@ -76,18 +85,11 @@ fn every_reason_has_its_sentence() {
                 );
                 check(because, &[], "the runner snoozed the job; no attempt is counted");
             }
-            DueReason::Parked => {
-                check(
-                    because,
-                    std::slice::from_ref(&timeout),
-                    "the kind is parked; the job waits until a probe attempt succeeds",
-                );
-                let why = "acme.example is skipped: too many attempts failed there";
-                let failure = Some(Failure::new(Category::CircuitOpen, None, why));
-                let skipped = Job { failure, ..due(because, &[]) };
-                let expected = format!("{why}; no attempt is counted");
-                assert_eq!(text(&skipped, Wait::Lasts, &[]), expected);
-            }
+            DueReason::Parked => check(
+                because,
+                std::slice::from_ref(&timeout),
+                "the kind is parked; the job waits until a probe attempt succeeds",
+            ),
             DueReason::RateLimit => {
                 check(
                     because,
