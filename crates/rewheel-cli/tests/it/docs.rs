@@ -12,6 +12,92 @@ const DEMO: &str = "
 rewheel serve --demo 2> server.log &
 until curl -sf 127.0.0.1:7420/readyz > ready; do sleep 0.1; done";
 
+/// Starts a server with a config, waits until it answers, and runs `then`.
+fn served(config: &str, then: &str) -> String {
+    format!(
+        "
+cat > rewheel.toml <<'END OF CONFIG'
+{config}
+END OF CONFIG
+rewheel serve 2> server.log &
+until curl -sf 127.0.0.1:7420/readyz > ready; do sleep 0.1; done
+{then}"
+    )
+}
+
+/// Many jobs that wait, for the commands that change them.
+fn commands() -> String {
+    served(
+        "[kinds.charge-card]",
+        r#"
+rewheel kinds put mail '{"runner":"worker"}'
+for order in $(seq 412); do
+    echo '{"kind":"charge-card","payload":{},"tenant":"shop","delay":"1h"}'
+done | rewheel submit --batch - > submitted"#,
+    )
+}
+
+/// A callee that rejects the first call of each job, dead letters of several kinds, and jobs of another kind that wait after a failure.
+fn dead_letters() -> String {
+    let kind = |kind: &str| {
+        format!(
+            r#"
+[kinds.{kind}]
+runner = "callback"
+[kinds.{kind}.callback]
+url = "http://127.0.0.1:8080/{kind}"
+allow = ["127.0.0.0/8"]
+"#
+        )
+    };
+    let callee = r#"
+cat > callee.py <<'END OF CALLEE'
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+seen = set()
+
+class Callee(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        job = self.headers["webhook-id"]
+        if self.path == "/report":
+            self.send_response(503)
+            self.send_header("retry-after", "3600")
+        else:
+            self.send_response(200 if job in seen else 422)
+        self.end_headers()
+        seen.add(job)
+
+ThreadingHTTPServer(("127.0.0.1", 8080), Callee).serve_forever()
+END OF CALLEE
+python3 callee.py 2> callee.log &
+until curl -s 127.0.0.1:8080 > ready; do sleep 0.1; done
+for kind in charge-card mail refund report; do
+    for order in $(seq 20); do echo '{"kind":"'$kind'","payload":{"order":'$order'}}'; done
+done | rewheel submit --batch - > submitted
+until [ "$(rewheel dead list --limit 100 --json | jq '.items | length')" = 60 ]; do sleep 0.1; done
+until [ "$(rewheel incidents --json | jq '.items[] | select(.kind == "report") | .count')" = 20 ]; do sleep 0.1; done"#;
+    served(&["charge-card", "mail", "refund", "report"].map(kind).concat(), callee)
+}
+
+/// A kind that has had its one start of this hour.
+fn limits() -> String {
+    let config = r#"
+[kinds.charge-card]
+runner = "callback"
+rate = "1/h"
+attempts_max = 1
+[kinds.charge-card.callback]
+url = "http://127.0.0.1:8080/charge"
+allow = ["127.0.0.0/8"]"#;
+    served(
+        config,
+        "
+rewheel submit charge-card '{}'
+until rewheel dead list | grep charge-card; do sleep 0.1; done",
+    )
+}
+
 /// Runs a page; the commands need all of `tools`.
 fn runs(page: &str, setup: &str, tools: &[&str]) {
     for tool in tools {
@@ -24,30 +110,72 @@ fn runs(page: &str, setup: &str, tools: &[&str]) {
     Page::read(page).run(setup, &[rewheel]);
 }
 
-#[test]
-fn the_readme_runs() {
-    runs("README.md", DEMO, &["curl"]);
+/// Makes a test of each page, and the list of them all.
+macro_rules! pages {
+    ($($test:ident($page:literal, $setup:expr, $tools:expr);)+) => {
+        $(
+            #[test]
+            fn $test() {
+                runs($page, &$setup, &$tools);
+            }
+        )+
+
+        const PAGES: &[&str] = &[$($page),+];
+    };
 }
 
-#[test]
-fn the_guide_to_the_server_survives_a_kill() {
-    runs("docs/guide/start-server.md", "", &["curl", "python3"]);
+pages! {
+    the_readme_runs("README.md", DEMO, ["curl"]);
+    the_guide_to_the_server_survives_a_kill("docs/guide/start-server.md", "", ["curl", "python3"]);
+    the_page_about_rest_runs("docs/rest.md", DEMO, ["curl", "python3"]);
+    the_page_about_tokens_runs("docs/auth.md", "", ["curl", "openssl"]);
+    the_page_about_the_command_line_runs("docs/cli.md", commands(), ["curl"]);
+    the_page_about_dead_letters_runs("docs/dead-letters.md", dead_letters(), ["curl", "jq", "python3"]);
+    the_page_about_the_lab_runs("docs/lab.md", "", []);
+    the_page_about_limits_runs("docs/limits.md", limits(), ["curl", "jq"]);
+    the_page_about_workers_runs("docs/workers.md", "", ["curl", "jq"]);
 }
 
+/// Pages that a test of the examples runs, because it has the programs that they show.
+const GUIDES: [&str; 2] = ["docs/guide/start-library.md", "docs/guide/start-rust-service.md"];
+
+/// How many blocks no test runs. A new one needs a reason in the page, and a look at whether a test could run it after all.
+const NOT_RUN: usize = 22;
+
 #[test]
-fn the_page_about_rest_runs() {
-    runs("docs/rest.md", DEMO, &["curl", "python3"]);
+fn every_block_of_commands_is_run_or_says_why_not() {
+    let guides = std::fs::read_to_string(root().join("examples/tests/guides.rs")).unwrap();
+    for guide in GUIDES {
+        assert!(guides.contains(&format!("runs(\"{guide}\")")), "no test runs {guide}");
+    }
+    let (mut silent, mut reasons) = (Vec::new(), Vec::new());
+    for name in tracked_pages() {
+        let is_run = PAGES.contains(&name.as_str()) || GUIDES.contains(&name.as_str());
+        let page = Page::read(&name);
+        for block in page.blocks().iter().filter(|block| block.has_commands()) {
+            match block.not_run {
+                Some(reason) => reasons.push(format!("{name}: {reason}")),
+                None if is_run => {}
+                None => silent.push(format!("{name}: {}", block.lines[0])),
+            }
+        }
+    }
+    let silent = silent.join("\n");
+    assert!(silent.is_empty(), "no test runs these; run the page or say why not:\n{silent}");
+    assert_eq!(reasons.len(), NOT_RUN, "{}", reasons.join("\n"));
 }
 
-/// Many pages show commands that need a place of their own: a systemd unit, a database, an outage. Those are not run, but a command or
-/// a flag that was renamed is found.
+fn tracked_pages() -> Vec<String> {
+    let git = Command::new("git").args(["ls-files", "*.md"]).current_dir(root()).output().unwrap();
+    String::from_utf8(git.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Also in the blocks that are not run a command or a flag that was renamed is found.
 #[test]
 fn every_command_and_flag_on_a_page_exists() {
-    let git = Command::new("git").args(["ls-files", "*.md"]).current_dir(root()).output().unwrap();
-    let pages = String::from_utf8(git.stdout).unwrap();
     let (mut helps, mut wrong, mut count) = (BTreeMap::new(), Vec::new(), 0);
-    for page in pages.lines() {
-        for command in Page::read(page).commands("rewheel") {
+    for page in tracked_pages() {
+        for command in Page::read(&page).commands("rewheel") {
             count += 1;
             let mut check = || {
                 let (path, flags) = split(&command);

@@ -2,8 +2,9 @@
 //!
 //! A block of the language `console` is run. In it, a line that begins with `$ ` is a command, with `\` at its end it goes on in the
 //! next line, and the lines below are its output: `…` stands for any text, and an output that is not shown is not compared. A
-//! block below a line that ends in "as `NAME`:" is saved as that file. All commands of a page run in one shell, in an empty folder,
-//! in the order of the page. Only the ports 7420 and 8080 are replaced, by free ones.
+//! block below a line that ends in "as `NAME`:" is saved as that file. A block below `<!-- not run: REASON -->` is left out. All
+//! commands of a page run in one shell, in an empty folder, in the order of the page. Only the ports 7420 and 8080 are replaced, by
+//! free ones.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Much longer than any page takes, also on a machine that is slow and busy.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Begins the output of each command.
 const MARK: char = '\u{1}';
@@ -34,6 +35,8 @@ pub(crate) struct Block<'a> {
     language: &'a str,
     /// The name of the file that the line above it tells to save it as.
     pub(crate) file: Option<&'a str>,
+    /// Why no test can run it, as the comment above it says.
+    pub(crate) not_run: Option<&'a str>,
     pub(crate) lines: Vec<&'a str>,
 }
 
@@ -47,6 +50,12 @@ struct Step {
 pub(crate) fn root() -> PathBuf {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.map(Path::to_owned).find(|folder| folder.join("GLOSSARY.md").is_file()).unwrap()
+}
+
+impl Block<'_> {
+    pub(crate) fn has_commands(&self) -> bool {
+        self.language == "console"
+    }
 }
 
 impl Page {
@@ -65,16 +74,21 @@ impl Page {
 
     pub(crate) fn blocks(&self) -> Vec<Block<'_>> {
         let mut blocks: Vec<Block<'_>> = Vec::new();
-        let (mut above, mut open) = ("", false);
+        let (mut above, mut open, mut indent) = ("", false, 0);
         for line in self.text.lines() {
             if let Some(language) = line.trim_start().strip_prefix("```") {
                 open = !open;
+                indent = line.len() - line.trim_start().len();
                 let above = std::mem::take(&mut above);
                 if open {
-                    blocks.push(Block { language, file: saved_as(above), lines: Vec::new() });
+                    let (file, not_run) = (saved_as(above), not_run(above));
+                    blocks.push(Block { language, file, not_run, lines: Vec::new() });
                 }
             } else if open {
-                blocks.last_mut().unwrap().lines.push(line);
+                // A block in a list is indented like the list.
+                let (blank, text) = line.split_at(indent.min(line.len()));
+                assert!(blank.trim().is_empty(), "{}: `{line}` is not indented", self.name);
+                blocks.last_mut().unwrap().lines.push(text);
             } else if !line.is_empty() {
                 above = line;
             }
@@ -127,12 +141,12 @@ impl Page {
     fn script(&self, setup: &str) -> (String, Vec<Step>) {
         let mut script = format!("set -e\n{setup}\n");
         let mut all = Vec::new();
-        for block in self.blocks() {
+        for block in self.blocks().iter().filter(|block| block.not_run.is_none()) {
             if let Some(file) = block.file {
                 let text = block.lines.join("\n");
                 writeln!(script, "cat > {file} <<'END OF FILE'\n{text}\nEND OF FILE").unwrap();
             }
-            if block.language == "console" {
+            if block.has_commands() {
                 for step in steps(&block.lines) {
                     writeln!(script, "printf '\\001'\n{}", step.command).unwrap();
                     all.push(step);
@@ -162,6 +176,10 @@ fn commands(line: &str, program: &str) -> Vec<String> {
 
 fn saved_as(line: &str) -> Option<&str> {
     line.strip_suffix("`:")?.rsplit_once("as `").map(|(_, name)| name)
+}
+
+fn not_run(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("<!-- not run: ")?.strip_suffix(" -->")
 }
 
 fn steps(lines: &[&str]) -> Vec<Step> {
@@ -239,6 +257,16 @@ fn commands_are_told_from_their_output() {
 fn a_file_is_named_by_the_line_above_it() {
     assert_eq!(saved_as("Save this as `rewheel.toml`:"), Some("rewheel.toml"));
     assert_eq!(saved_as("This is the output:"), None);
+}
+
+#[test]
+fn a_block_that_cannot_run_says_why_in_the_line_above_it() {
+    let text = "a list:\n\n  <!-- not run: needs two machines -->\n  ```console\n  $ true\n  ```\n\n```console\n$ false\n```\n";
+    let page = Page { name: "a page".into(), text: text.into() };
+    let reasons: Vec<_> = page.blocks().iter().map(|block| block.not_run).collect();
+    assert_eq!(reasons, [Some("needs two machines"), None]);
+    assert_eq!(page.blocks()[0].lines, ["$ true"]);
+    assert_eq!(page.script("").1, [Step { command: "false".into(), shown: String::new() }]);
 }
 
 #[test]
