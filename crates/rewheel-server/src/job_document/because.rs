@@ -29,6 +29,18 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         Wait::IsOver => "waited",
     };
     match job.because {
+        // Only a job that was never redriven: a redrive sets another reason.
+        DueReason::Submitted if job.attempts_before > 0 => {
+            let s = if job.attempts_before == 1 { "" } else { "s" };
+            let then = match job.due.since(job.created) {
+                Duration::ZERO => "to run immediately".to_owned(),
+                delay => format!("{waiting} {}", duration::text(delay)),
+            };
+            format!(
+                "submitted after {} attempt{s} of a call in process; {then}",
+                job.attempts_before
+            )
+        }
         DueReason::Submitted if job.due > job.created => {
             format!("submitted to run {} later", duration::text(job.due.since(job.created)))
         }

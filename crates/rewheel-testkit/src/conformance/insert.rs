@@ -50,6 +50,7 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
         attempt_timeout: Some(millis(1_500)),
         backoff: Some(Backoff::exponential(millis(250)).max(seconds(60))),
         traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
+        attempts_before: 3,
         ..subject.job("charge")
     };
     subject.insert(from_ref(&new)).await;
@@ -61,7 +62,8 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
     assert_eq!((job.attempts_max, job.attempt_timeout), (new.attempts_max, new.attempt_timeout));
     assert_eq!((job.backoff, &job.traceparent), (new.backoff, &new.traceparent));
     assert_eq!((job.status, job.version), (Status::Scheduled, Version::new(1)));
-    assert_eq!((job.attempts_before, job.takeovers_counted), (0, 0));
+    assert_eq!((job.attempt, job.attempts_before), (3, 3), "attempts of a call in process");
+    assert_eq!((job.takeovers, job.takeovers_counted), (0, 0));
     assert!((before..=after).contains(&job.created), "created when it was stored: {job:?}");
 }
 

@@ -1,7 +1,7 @@
 -- insert: stores new jobs and their line in the ledger. Contract: SubmitStore::insert.
 -- $1 is the clock offset; $2 the time, if the transaction has read it already. $3 is the holder of the direct path, if any, $4 the
--- attempt timeout of jobs without their own, $5 the grace. $6 to $18 are the jobs, one array per column; an array that is shorter than
--- the first counts as NULL from there on. $19 and $20 are the floors of lanes. $21 to $25 are the lanes of the jobs, each once in the
+-- attempt timeout of jobs without their own, $5 the grace. $6 to $19 are the jobs, one array per column; an array that is shorter than
+-- the first counts as NULL from there on. $20 and $21 are the floors of lanes. $22 to $26 are the lanes of the jobs, each once in the
 -- order of their numbers, with kind, tenant, priority and shard. Nothing is stored unless all lanes are correct. A job whose deadline is
 -- too early is left out; the caller computes from the returned time which jobs those are.
 WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
@@ -11,17 +11,17 @@ job AS MATERIALIZED (
            coalesce(due_at, rewheel.later(now, due_in)) AS due,
            CASE WHEN deadline_in IS NULL THEN deadline_at ELSE rewheel.later(now, deadline_in) END AS deadline
       FROM clock, unnest($6::uuid[], $7::int[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
-                         $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bytea[])
+                         $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bytea[], $19::bigint[])
            AS given (id, lane, due_at, due_in, deadline_at, deadline_in, attempts_max, attempt_timeout_ms, backoff, key,
-                     shard_key, traceparent, payload)
+                     shard_key, traceparent, payload, attempts_before)
 ),
 -- Nodes cache lane numbers. Meanwhile the kind may have been deleted. After a restore from a backup, or on a standby that lagged, a
 -- number may belong to another lane or to none.
 known AS MATERIALIZED (
-    SELECT count(*) = cardinality($21) AS correct FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
-     WHERE lanes.lane = ANY ($21)
-       AND lanes.kind = ($22::text[])[width_bucket(lanes.lane, $21)] AND tenant = ($23::text[])[width_bucket(lanes.lane, $21)]
-       AND priority = ($24::int[])[width_bucket(lanes.lane, $21)] AND shard = ($25::int[])[width_bucket(lanes.lane, $21)]
+    SELECT count(*) = cardinality($22) AS correct FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
+     WHERE lanes.lane = ANY ($22)
+       AND lanes.kind = ($23::text[])[width_bucket(lanes.lane, $22)] AND tenant = ($24::text[])[width_bucket(lanes.lane, $22)]
+       AND priority = ($25::int[])[width_bucket(lanes.lane, $22)] AND shard = ($26::int[])[width_bucket(lanes.lane, $22)]
 ),
 -- Lanes of open kinds without a due job: a new job overtakes no other there.
 open AS MATERIALIZED (
@@ -32,14 +32,15 @@ open AS MATERIALIZED (
        -- Not EXISTS: the planner could turn it into a join and scan the jobs of every lane.
        AND (SELECT 1 FROM rewheel.jobs
              WHERE shelf = 'due' AND state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= (SELECT now FROM clock)
-               AND due_ms >= coalesce((SELECT floor FROM unnest($19::int[], $20::bigint[]) AS given (lane, floor)
+               AND due_ms >= coalesce((SELECT floor FROM unnest($20::int[], $21::bigint[]) AS given (lane, floor)
                                         WHERE given.lane = named.lane), -9223372036854775808) LIMIT 1) IS NULL
 ),
 stored AS (
     INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, shelf, held_by, held_until_ms, holder, leased_ms, overdue_ms, created_ms, deadline_ms, attempts_max,
                               attempt_timeout_ms, backoff, key, shard_key, traceparent, payload)
-    SELECT id, lane, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1, 0, 0, 0, 0,
+    SELECT id, lane, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1,
+           coalesce(attempts_before, 0), coalesce(attempts_before, 0), 0, 0,
            CASE WHEN direct THEN 'held' ELSE 'due' END, CASE WHEN direct THEN (SELECT seq FROM holder) END, overdue,
            CASE WHEN direct THEN (SELECT seq FROM holder) END, CASE WHEN direct THEN now END, overdue,
            now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload

@@ -21,6 +21,7 @@ pub(super) struct Columns<'a> {
     shard_key: Vec<Option<&'a str>>,
     traceparent: Vec<Option<&'a str>>,
     payload: Vec<&'a [u8]>,
+    attempts_before: Vec<Option<i64>>,
 }
 
 impl<'a> Columns<'a> {
@@ -39,10 +40,13 @@ impl<'a> Columns<'a> {
             shard_key: sparse(jobs, |job| job.shard_key.as_ref().map(ShardKey::as_str)),
             traceparent: sparse(jobs, |job| job.traceparent.as_deref()),
             payload: jobs.iter().map(|(job, _)| job.payload.as_slice()).collect(),
+            attempts_before: sparse(jobs, |job| {
+                (job.attempts_before > 0).then(|| i64::from(job.attempts_before))
+            }),
         }
     }
 
-    pub(super) fn params(&self) -> [Param<'_>; 13] {
+    pub(super) fn params(&self) -> [Param<'_>; 14] {
         [
             &self.ids,
             &self.lanes,
@@ -57,6 +61,7 @@ impl<'a> Columns<'a> {
             &self.shard_key,
             &self.traceparent,
             &self.payload,
+            &self.attempts_before,
         ]
     }
 }

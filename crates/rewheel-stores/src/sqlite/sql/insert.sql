@@ -4,4 +4,4 @@
 INSERT OR FAIL INTO jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                           takeovers_counted, holder, leased_ms, overdue_ms, created_ms, deadline_ms, attempts_max,
                           attempt_timeout_ms, backoff, key, shard_key, traceparent, payload)
-VALUES (?, ?, ?, ?, 'submitted', ?, 1, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, 'submitted', ?, 1, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

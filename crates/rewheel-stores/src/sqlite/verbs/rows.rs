@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 const ROWS: usize = 16;
 
 /// Number of values per row.
-const VALUES: usize = 17;
+const VALUES: usize = 19;
 
 const ONE: &str = include_str!("../sql/insert.sql");
 
@@ -71,6 +71,9 @@ fn bind(
     statement.raw_bind_parameter(at(), state.as_str())?;
     statement.raw_bind_parameter(at(), row.due.as_millis())?;
     statement.raw_bind_parameter(at(), i64::from(row.lease.is_some()))?;
+    // Attempts so far, and those that do not count against the limit: the same for a new job.
+    statement.raw_bind_parameter(at(), job.attempts_before)?;
+    statement.raw_bind_parameter(at(), job.attempts_before)?;
     statement.raw_bind_parameter(at(), row.lease.map(|(holder, _)| holder))?;
     statement.raw_bind_parameter(at(), row.lease.map(|_| now.as_millis()))?;
     statement.raw_bind_parameter(at(), row.lease.map(|(_, overdue)| overdue.as_millis()))?;
