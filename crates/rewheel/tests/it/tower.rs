@@ -4,6 +4,7 @@
 
 mod scripted;
 mod readiness;
+mod keyed;
 mod spill;
 
 use self::scripted::{Answer, Script, Scripted, poll_once, retrying};

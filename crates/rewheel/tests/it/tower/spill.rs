@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 /// Takes every job over, or none.
 #[derive(Clone, Default)]
-struct Later {
+pub(super) struct Later {
     is_down: bool,
-    taken: Arc<Mutex<Vec<(String, u32)>>>,
+    pub(super) taken: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
 impl Spill<String> for Later {
