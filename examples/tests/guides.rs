@@ -1,6 +1,6 @@
 //! Runs the commands of the guides for Rust, with the programs that the guides show.
 
-#[path = "../../crates/rewheel-cli/tests/support/page.rs"]
+#[path = "../../crates/rewheel-cli/tests/it/support/page.rs"]
 #[expect(dead_code, reason = "another test looks at the commands of a page")]
 mod page;
 

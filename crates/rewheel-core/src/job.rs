@@ -70,6 +70,9 @@ pub struct NewJob {
     pub backoff: Option<Backoff>,
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
+    /// Number of attempts that were made before the job was stored, by a call in process. The first attempt of the job gets the next
+    /// number. They do not count against `attempts_max`.
+    pub attempts_before: u32,
 }
 
 impl NewJob {
@@ -90,6 +93,7 @@ impl NewJob {
             attempt_timeout: None,
             backoff: None,
             traceparent: None,
+            attempts_before: 0,
         }
     }
 
@@ -135,8 +139,8 @@ impl NewJob {
             status: Status::Scheduled,
             fence: Fence::new(0),
             version: Version::new(1),
-            attempt: 0,
-            attempts_before: 0,
+            attempt: self.attempts_before,
+            attempts_before: self.attempts_before,
             takeovers: 0,
             takeovers_counted: 0,
             failure: None,
@@ -201,7 +205,8 @@ pub struct Job {
     /// Number of used attempts. A running attempt counts only when it is settled, so giving a job back or taking it over has
     /// nothing to undo.
     pub attempt: u32,
-    /// Number of attempts used before the job was last redriven. They do not count against `attempts_max`.
+    /// Number of attempts used before the job was last redriven; until then, of those that a call made in process before it
+    /// was continued as this job. They do not count against `attempts_max`.
     pub attempts_before: u32,
     /// Number of takeovers from a holder that died or forgot the job.
     pub takeovers: u32,

@@ -192,10 +192,13 @@ impl<'a> Submit<'a> {
     }
 
     /// Counts the attempts of a call that was made in process before: the job gets as many fewer than
-    /// its kind allows, at least one, and waits first as its kind waits after so many attempts.
+    /// its kind allows, at least one, and waits first as its kind waits after so many attempts. Its own
+    /// attempts are numbered after those.
     fn after_call(self, failed: FailedCall) -> Submit<'a> {
         let shared = self.engine.shared();
         self.with(|job| {
+            // Stores count attempts in 32 bits with a sign, and more attempts follow.
+            job.attempts_before = failed.attempts.min(1 << 30);
             if let (Some(kind), 1..) = (shared.kind(&job.kind), failed.attempts) {
                 let policy = kind.settings.policy();
                 let left = policy.attempts_max.saturating_sub(failed.attempts).max(1);

@@ -112,6 +112,7 @@ impl Subject {
             attempt_timeout: Some(Duration::from_millis(1_500)),
             backoff: Some(Backoff::exponential(Duration::from_millis(250))),
             traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
+            attempts_before: 3,
         }
     }
 

@@ -118,6 +118,8 @@ pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. You need not name them.
 pub mod call {
+    #[cfg(feature = "tower")]
+    pub use crate::pipeline::OwnedKey;
     pub use crate::pipeline::{InPipeline, NoKey, PipelineCall, Policies, WithKey};
     pub use crate::retry::{
         Blocks, ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry,

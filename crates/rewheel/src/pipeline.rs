@@ -10,6 +10,8 @@ mod checked;
 
 pub use self::call::{InPipeline, PipelineCall};
 pub use self::explain::{Explanation, Warning};
+#[cfg(feature = "tower")]
+pub use self::keyed::OwnedKey;
 pub use self::keyed::{NoKey, Policies, WithKey};
 pub use self::run::Run;
 

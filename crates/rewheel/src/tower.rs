@@ -36,6 +36,8 @@
 //! **State is shared.** Frameworks may apply a layer for each route, connection or even request. All services of one pipeline
 //! share the same breakers, limiters, bulkheads and budgets, so this is harmless.
 //!
+//! **Steps for each key.** [`Pipeline::layer_keyed`] takes the key from the request, for example its host: see there.
+//!
 //! **Readiness is kept.** A service that is ready may have reserved something for the next call: a permit, a slot in a buffer.
 //! The first attempt uses exactly that. Each later attempt uses its own clone, which waits until it is ready; that wait is part
 //! of the attempt, so a timeout cuts it, and an error from it is classified like any other. A reservation is released as soon as
@@ -46,10 +48,12 @@
 //! or timeout, does not implement `Classify`: use [`PipelineLayer::judge`]. [`Error`] is then no [`std::error::Error`] either,
 //! because the box is none; convert it with `ServiceBuilder::map_err`, written before the layer.
 
+mod keyed;
 mod attempt;
 mod response;
 mod spill;
 
+pub use self::keyed::{ByKey, ForRequest};
 pub use self::response::ResponseFuture;
 pub use self::spill::{SpillFuture, SpillLayer, SpillService};
 
@@ -94,12 +98,12 @@ impl Pipeline {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct PipelineLayer<J = ByClassify> {
-    pipeline: Pipeline,
+pub struct PipelineLayer<J = ByClassify, P = Pipeline> {
+    pipeline: P,
     judge: J,
 }
 
-impl<J> PipelineLayer<J> {
+impl<J, P> PipelineLayer<J, P> {
     /// Classifies each result by a closure: for responses that are failures, such as an HTTP 503, and for errors of other crates.
     /// If the last attempt ends with a response that was judged a failure, that response is returned.
     ///
@@ -121,7 +125,7 @@ impl<J> PipelineLayer<J> {
     /// # let _ = tower::ServiceBuilder::new().layer(layer);
     /// ```
     #[must_use]
-    pub fn judge<T, E, N>(self, judge: N) -> PipelineLayer<ByJudge<N>>
+    pub fn judge<T, E, N>(self, judge: N) -> PipelineLayer<ByJudge<N>, P>
     where
         N: Fn(&Result<T, E>) -> Class + Clone,
     {
@@ -129,15 +133,15 @@ impl<J> PipelineLayer<J> {
     }
 }
 
-impl<S, J: Clone> Layer<S> for PipelineLayer<J> {
-    type Service = PipelineService<S, J>;
+impl<S, J: Clone, P: Clone> Layer<S> for PipelineLayer<J, P> {
+    type Service = PipelineService<S, J, P>;
 
-    fn layer(&self, inner: S) -> PipelineService<S, J> {
+    fn layer(&self, inner: S) -> PipelineService<S, J, P> {
         PipelineService { inner, pipeline: self.pipeline.clone(), judge: self.judge.clone() }
     }
 }
 
-impl<J> fmt::Debug for PipelineLayer<J> {
+impl<J, P: fmt::Debug> fmt::Debug for PipelineLayer<J, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PipelineLayer").field("pipeline", &self.pipeline).finish_non_exhaustive()
     }
@@ -148,21 +152,22 @@ impl<J> fmt::Debug for PipelineLayer<J> {
 /// It is ready when the inner service is. If that fails to become ready, the error is returned without another attempt: there is
 /// no request yet that could be repeated.
 #[derive(Clone)]
-pub struct PipelineService<S, J = ByClassify> {
+pub struct PipelineService<S, J = ByClassify, P = Pipeline> {
     inner: S,
-    pipeline: Pipeline,
+    pipeline: P,
     judge: J,
 }
 
-impl<S, Req, J> Service<Req> for PipelineService<S, J>
+impl<S, Req, J, P> Service<Req> for PipelineService<S, J, P>
 where
     S: Service<Req> + Clone,
     Req: Clone,
     J: Judge<S::Response, S::Error> + Clone,
+    P: ForRequest<Req>,
 {
     type Response = S::Response;
     type Error = Error<S::Error>;
-    type Future = ResponseFuture<S, Req, J>;
+    type Future = ResponseFuture<S, Req, J, P::Policies>;
 
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -173,14 +178,15 @@ where
 
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
+        let policies = self.pipeline.policies(&request);
         // Readiness belongs to the instance that was polled; a clone has reserved nothing.
         let fresh = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, fresh);
-        ResponseFuture::new(self.pipeline.clone(), ready, request, self.judge.clone())
+        ResponseFuture::new(policies, ready, request, self.judge.clone())
     }
 }
 
-impl<S: fmt::Debug, J> fmt::Debug for PipelineService<S, J> {
+impl<S: fmt::Debug, J, P: fmt::Debug> fmt::Debug for PipelineService<S, J, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PipelineService")
             .field("inner", &self.inner)

@@ -290,6 +290,7 @@ async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Teste
         (State::Succeeded, "order-17")
     );
     assert_eq!(job.attempts_max, Some(8 - 3), "the attempts of the call count");
+    assert_eq!((job.attempt, job.attempts_before), (4, 3), "they are part of the number");
     assert_eq!(job.due.since(job.created), seconds(3), "it waits as after any failed attempt");
     let again = call().or_spill_to(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
     assert!(

@@ -29,10 +29,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         Wait::IsOver => "waited",
     };
     match job.because {
-        DueReason::Submitted if job.due > job.created => {
-            format!("submitted to run {} later", duration::text(job.due.since(job.created)))
-        }
-        DueReason::Submitted => "submitted to run immediately".to_owned(),
+        DueReason::Submitted => submitted(job, waiting),
         DueReason::Backoff => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => {
                 format!("attempt {attempt} {}; {waiting} {}", went(failure), duration::text(delay))
@@ -92,6 +89,22 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             }
         }
         DueReason::Person => "an operator set the due time".to_owned(),
+    }
+}
+
+/// Explains the due time of a submit. Attempts before it are those of a call in process: a redrive sets another reason.
+fn submitted(job: &Job, waiting: &str) -> String {
+    let delay = job.due.since(job.created);
+    match (job.attempts_before, delay.is_zero()) {
+        (0, true) => "submitted to run immediately".to_owned(),
+        (0, false) => format!("submitted to run {} later", duration::text(delay)),
+        (attempts, is_now) => {
+            let s = if attempts == 1 { "" } else { "s" };
+            let delay = duration::text(delay);
+            let then =
+                if is_now { "to run immediately".to_owned() } else { format!("{waiting} {delay}") };
+            format!("submitted after {attempts} attempt{s} of a call in process; {then}")
+        }
     }
 }
 

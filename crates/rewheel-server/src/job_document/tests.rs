@@ -103,6 +103,16 @@ fn times_have_milliseconds() {
 }
 
 #[test]
+fn the_attempts_of_a_call_in_process_are_shown() {
+    let attempts_max = Some(5);
+    let spilled = Job { attempt: 3, attempts_before: 3, attempts_max, ..job() };
+    let shown = document(&spilled);
+    assert_eq!((&shown["attempt"], &shown["attempts_max"]), (&json!(3), &json!(8)));
+    let text = "submitted after 3 attempts of a call in process; to run immediately";
+    assert_eq!(shown["due_because"], json!({"reason": "submitted", "text": text}));
+}
+
+#[test]
 fn a_wait_is_explained() {
     let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
     let waiting =

@@ -2,8 +2,8 @@
 
 use super::schemas::{category, state};
 use super::shape::{
-    Object, about, between, count, duration_asked, example, flag, id, kind, list, name, one_of,
-    or_null, rate, reference, text, time_asked,
+    Object, between, duration_asked, example, flag, id, kind, list, name, one_of, or_null, rate,
+    reference, text, time_asked,
 };
 use rewheel_core::Limits;
 use serde_json::{Value, json};
@@ -19,8 +19,9 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
     let all = "Select all jobs. Cannot be combined with filter conditions.";
     let filtered = || {
-        let filter = json!({"anyOf": [reference("Filter"), {"type": "null"}]});
-        Object::new().may("filter", filter).may("all", about(or_null(flag()), all))
+        Object::new()
+            .may("filter", or_null(reference("Filter")), "Conditions that select jobs.")
+            .may("all", or_null(flag()), all)
     };
     let settings = json!({"attempts_max": 8, "attempt_timeout": "30s"});
     let claim =
@@ -28,7 +29,9 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let beat = json!({"holder": ID, "jobs": [ID]});
     let extend = json!({"holder": ID, "id": ID, "fence": 1, "timeout": "10m"});
     let kept = json!({"holder": ID, "id": ID, "fence": 1, "payload": {"imported": 300}});
-    let leaving = Object::new().has("holder", id()).closed("The worker to deregister.");
+    let leaving = Object::new()
+        .has("holder", id(), "Holder id of the worker.")
+        .closed("The worker to deregister.");
     let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
     vec![
         ("Nothing", example(nothing, json!({}))),
@@ -66,27 +69,18 @@ pub(super) fn runner() -> Value {
 
 fn new_job() -> Value {
     let mut schema = Object::new()
-        .has("kind", kind())
-        .has("payload", about(json!({}), "Any JSON value."))
-        .may(
-            "key",
-            about(or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job."),
-        )
-        .may("tenant", about(or_null(name(128)), "Tenant that the job belongs to."))
-        .may("shard_key", about(or_null(name(255)), "Key that assigns the job to a shard."))
-        .may(
-            "priority",
-            about(or_null(between(0, 9)), "Priority from 0 to 9. Jobs with priority 9 run first (default 5)."),
-        )
-        .may("delay", about(or_null(duration_asked()), "Delay before the first attempt."))
-        .may("due", about(or_null(time_asked()), "Time of the first attempt. Cannot be combined with `delay`."))
-        .may("deadline", about(or_null(time_asked()), "No attempt starts after this time."))
-        .may("attempts_max", about(or_null(between(1, u64::from(u32::MAX))), "Maximum number of attempts (default: the setting of the kind)."))
-        .may("attempt_timeout", about(or_null(duration_asked()), "Timeout of one attempt (default: the setting of the kind)."))
-        .may(
-            "backoff",
-            about(or_null(text()), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset (default: the setting of the kind)."),
-        )
+        .has("kind", kind(), "Kind of the job.")
+        .has("payload", json!({}), "Any JSON value.")
+        .may("key", or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job.")
+        .may("tenant", or_null(name(128)), "Tenant that the job belongs to.")
+        .may("shard_key", or_null(name(255)), "Key that assigns the job to a shard.")
+        .may("priority", or_null(between(0, 9)), "Priority from 0 to 9. Jobs with priority 9 run first (default 5).")
+        .may("delay", or_null(duration_asked()), "Delay before the first attempt.")
+        .may("due", or_null(time_asked()), "Time of the first attempt. Cannot be combined with `delay`.")
+        .may("deadline", or_null(time_asked()), "No attempt starts after this time.")
+        .may("attempts_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of attempts (default: the setting of the kind).")
+        .may("attempt_timeout", or_null(duration_asked()), "Timeout of one attempt (default: the setting of the kind).")
+        .may("backoff", or_null(text()), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset (default: the setting of the kind).")
         .closed("A job to submit.");
     // Only one of the two may be set.
     schema["dependentSchemas"] = json!({
@@ -98,16 +92,18 @@ fn new_job() -> Value {
 fn batch_of_jobs() -> Value {
     let mut jobs = list(reference("NewJob"));
     jobs["maxItems"] = Limits::SUBMIT_MAX.into();
-    Object::new().has("jobs", jobs).closed("A list of jobs to submit.")
+    Object::new()
+        .has("jobs", jobs, "The jobs, in the order of the results.")
+        .closed("A list of jobs to submit.")
 }
 
 fn edit_of_job() -> Value {
     let mut schema = Object::new()
-        .may("payload", about(json!({}), "Any JSON value."))
-        .may("priority", between(0, 9))
-        .may("due", time_asked())
-        .may("deadline", about(or_null(time_asked()), "New deadline. `null` removes the deadline."))
-        .may("attempts_max", between(1, u64::from(u32::MAX)))
+        .may("payload", json!({}), "Any JSON value.")
+        .may("priority", between(0, 9), "New priority. Jobs with priority 9 run first.")
+        .may("due", time_asked(), "New time of the next attempt.")
+        .may("deadline", or_null(time_asked()), "New deadline. `null` removes the deadline.")
+        .may("attempts_max", between(1, u64::from(u32::MAX)), "New maximum number of attempts.")
         .closed("The fields of the job to change, with their new values.");
     schema["minProperties"] = 1.into();
     schema
@@ -130,17 +126,17 @@ fn word() -> Value {
 
 fn filter() -> Value {
     Object::new()
-        .may("state", one_or_more(&state()))
-        .may("kind", one_or_more(&kind()))
-        .may("tenant", or_null(name(128)))
-        .may("key", about(or_null(name(255)), "Only the job with exactly this key."))
-        .may("category", or_null(category()))
-        .may("q", about(or_null(word()), "Only jobs whose text contains this string."))
-        .may("due_after", or_null(time_asked()))
-        .may("due_before", or_null(time_asked()))
-        .may("created_after", or_null(time_asked()))
-        .may("created_before", or_null(time_asked()))
-        .may("incident", about(or_null(word()), "Only jobs of the incident with this id."))
+        .may("state", one_or_more(&state()), "Only jobs in this state, or in one of these.")
+        .may("kind", one_or_more(&kind()), "Only jobs of this kind, or of one of these.")
+        .may("tenant", or_null(name(128)), "Only jobs of this tenant.")
+        .may("key", or_null(name(255)), "Only the job with exactly this key.")
+        .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
+        .may("q", or_null(word()), "Only jobs whose text contains this string.")
+        .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
+        .may("due_before", or_null(time_asked()), "Only jobs that are due before this time.")
+        .may("created_after", or_null(time_asked()), "Only jobs that were created at this time or later.")
+        .may("created_before", or_null(time_asked()), "Only jobs that were created before this time.")
+        .may("incident", or_null(word()), "Only jobs of the incident with this id.")
         .closed("Conditions that select jobs. A job must match all of them. To select all jobs, leave out the filter and set `all`.")
 }
 
@@ -148,16 +144,16 @@ fn order(object: Object) -> Value {
     let (nothing, never) =
         (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
     said(object)
-        .may("canary", about(nothing, "Applies only to redrive. Must be empty here."))
-        .may("deadline", about(never, "Applies only to redrive. Must be null here."))
+        .may("canary", nothing, "Applies only to redrive. Must be empty here.")
+        .may("deadline", never, "Applies only to redrive. Must be null here.")
         .closed("A bulk operation to start.")
 }
 
 fn redrive(object: Object) -> Value {
     let deadline = "New deadline of the redriven jobs. Required if their old deadline has passed.";
     said(object)
-        .may("canary", about(or_null(list(between(1, 1_000))), "Numbers of jobs to redrive first, step by step: `[1, 10, 100]`. The operation continues only if the jobs of a step succeed."))
-        .may("deadline", about(or_null(time_asked()), deadline))
+        .may("canary", or_null(list(between(1, 1_000))), "Numbers of jobs to redrive first, step by step: `[1, 10, 100]`. The operation continues only if the jobs of a step succeed.")
+        .may("deadline", or_null(time_asked()), deadline)
         .closed("A redrive of dead letters to start.")
 }
 
@@ -166,67 +162,49 @@ fn said(object: Object) -> Object {
     object
         .may(
             "dry_run",
-            about(
-                or_null(flag()),
-                "Return the number of jobs that would change, without changing them.",
-            ),
+            or_null(flag()),
+            "Return the number of jobs that would change, without changing them.",
         )
         .may(
             "rate",
-            about(
-                or_null(rate()),
-                "Maximum number of jobs to change per unit of time, for example `100/s`.",
-            ),
+            or_null(rate()),
+            "Maximum number of jobs to change per unit of time, for example `100/s`.",
         )
 }
 
 fn kind_settings() -> Value {
     let ratio = json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1});
     let breaker = Object::new()
-        .may("window", between(1, 10_000))
-        .may("failure_ratio", ratio)
-        .may("open_for", duration_asked())
+        .may("window", between(1, 10_000), "Number of attempts that the breaker looks at.")
+        .may("failure_ratio", ratio, "Share of failures in the window at which the breaker opens.")
+        .may("open_for", duration_asked(), "How long the breaker stays open before a probe attempt.")
         .closed("Settings of the circuit breaker: it opens when the share of failures in the window reaches `failure_ratio`.");
     let budget = Object::new()
-        .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}))
-        .may("floor", rate())
+        .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}), "Number of retries that are allowed for each first attempt.")
+        .may("floor", rate(), "Number of retries that are always allowed.")
         .closed(
             "Retry budget of all nodes together: `ratio` retries per first attempt; `floor` retries are always allowed.",
         );
-    let mut callback = reference("Callback");
-    callback["description"] = "The HTTP callback of a kind with the runner `callback`.".into();
     Object::new()
-        .may("runner", runner())
-        .may("attempts_max", between(1, u64::from(u32::MAX)))
-        .may("attempt_timeout", duration_asked())
-        .may("backoff", about(text(), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset."))
-        .may(
-            "attempts_ceiling",
-            about(
-                or_null(between(1, u64::from(u32::MAX))),
-                "Upper limit for `attempts_max` of a single job.",
-            ),
-        )
-        .may(
-            "attempt_timeout_ceiling",
-            about(or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job."),
-        )
-        .may(
-            "delay_floor",
-            about(or_null(duration_asked()), "Minimum delay between two attempts of a job."),
-        )
-        .may("concurrency_max", or_null(between(1, 1_000_000)))
-        .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))))
-        .may("rate", or_null(rate()))
-        .may("retry_budget", or_null(budget))
-        .may("sticky_max", about(duration_asked(), "A retry whose delay is not longer than this stays on the same node and waits in its memory. Longer retries go back to the store, where any node can claim them."))
-        .may("takeovers_max", between(1, u64::from(u32::MAX)))
-        .may("on_give_up", one_of(["dead", "fail"]))
-        .may("keep_succeeded", duration_asked())
-        .may("retry_after_max", duration_asked())
-        .may("breaker", or_null(breaker))
-        .may("failure_rules", list(reference("FailureRule")))
-        .may("callback", json!({"anyOf": [callback, {"type": "null"}]}))
+        .may("runner", runner(), "What runs the jobs: a handler in Rust, an HTTP callback, or a worker.")
+        .may("attempts_max", between(1, u64::from(u32::MAX)), "Maximum number of attempts.")
+        .may("attempt_timeout", duration_asked(), "Timeout of one attempt.")
+        .may("backoff", text(), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset.")
+        .may("attempts_ceiling", or_null(between(1, u64::from(u32::MAX))), "Upper limit for `attempts_max` of a single job.")
+        .may("attempt_timeout_ceiling", or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job.")
+        .may("delay_floor", or_null(duration_asked()), "Minimum delay between two attempts of a job.")
+        .may("concurrency_max", or_null(between(1, 1_000_000)), "Maximum number of concurrent attempts in one engine or worker.")
+        .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of concurrent attempts of all nodes together.")
+        .may("rate", or_null(rate()), "Maximum rate at which attempts start, of all nodes together.")
+        .may("retry_budget", or_null(budget), "Limit of retries, of all nodes together.")
+        .may("sticky_max", duration_asked(), "A retry whose delay is not longer than this stays on the same node and waits in its memory. Longer retries go back to the store, where any node can claim them.")
+        .may("takeovers_max", between(1, u64::from(u32::MAX)), "Maximum number of times that the process dies while it runs the same job. Then the job becomes a dead letter.")
+        .may("on_give_up", one_of(["dead", "fail"]), "State of a job that is given up: `dead` waits for an operator, `fail` ends it.")
+        .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
+        .may("retry_after_max", duration_asked(), "Longest delay that a callee may request.")
+        .may("breaker", or_null(breaker), "Circuit breaker that stops attempts while most of them fail.")
+        .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
+        .may("callback", or_null(reference("Callback")), "The HTTP callback of a kind with the runner `callback`.")
         .closed("The settings of a kind. Settings that are left out have their defaults.")
 }
 
@@ -236,7 +214,7 @@ fn kind_patch() -> Value {
         for value in fields.values_mut() {
             // Which values a field accepts also depends on the stored settings: the server checks
             // the result.
-            *value = json!({});
+            *value = json!({"description": value["description"]});
         }
     }
     let description = "A merge patch of the settings (RFC 7396). Settings that are left out stay unchanged; `null` resets a setting to its default.";
@@ -245,38 +223,38 @@ fn kind_patch() -> Value {
 }
 
 fn callback() -> Value {
-    let texts = |description| about(list(text()), description);
-    let further = Object::new().has("url", text()).may("region", or_null(text()));
+    let further = Object::new().has("url", text(), "URL to call.").may(
+        "region",
+        or_null(text()),
+        "Region of the URL. Nodes call the URLs of their own region first.",
+    );
     let further = further.closed("A URL and its region.");
     let further = list(json!({"anyOf": [text(), further]}));
     Object::new()
-        .has("url", about(text(), "URL to call, for example `https://pay.example/hook/{tenant}`."))
-        .may("region", about(text(), "Region of `url`. Nodes call the URLs of their own region first."))
-        .may("failover", about(further, "Other URLs to call when the first one fails, in this order. Each URL has its own circuit breaker."))
-        .may("method", about(text(), "HTTP method of the request."))
-        .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
-        .may("success", texts("Status codes that count as success: `2xx`, `200` or `200-204`."))
-        .may("secrets", texts("Secrets that sign the request. Each adds a signature. Responses show them masked."))
-        .may("allow", texts("Private networks that the callback may call, for example `127.0.0.0/8`. Each must be part of `server.callback_allow` in the config of the server."))
-        .may("ca", about(text(), "Trusted CA certificates for the callee, as PEM. They replace the CA certificates of the system."))
-        .may("retry_after_max", duration_asked())
+        .has("url", text(), "URL to call, for example `https://pay.example/hook/{tenant}`.")
+        .may("region", text(), "Region of `url`. Nodes call the URLs of their own region first.")
+        .may("failover", further, "Other URLs to call when the first one fails, in this order. Each URL has its own circuit breaker.")
+        .may("method", text(), "HTTP method of the request.")
+        .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}), "Headers of the request. Responses show their values masked.")
+        .may("success", list(text()), "Status codes that count as success: `2xx`, `200` or `200-204`.")
+        .may("secrets", list(text()), "Secrets that sign the request. Each adds a signature. Responses show them masked.")
+        .may("allow", list(text()), "Private networks that the callback may call, for example `127.0.0.0/8`. Each must be part of `server.callback_allow` in the config of the server.")
+        .may("ca", text(), "Trusted CA certificates for the callee, as PEM. They replace the CA certificates of the system.")
+        .may("retry_after_max", duration_asked(), "Longest delay that the callee may request.")
         .closed("The HTTP request that the server sends for each attempt.")
 }
 
 fn failure_rule() -> Value {
     let when = Object::new()
-        .may("category", some(&category()))
-        .may("code", some(&text()))
-        .may("status", some(&text()))
-        .may("message", some(&text()))
+        .may("category", some(&category()), "Categories of the failure.")
+        .may("code", some(&text()), "Codes of the failure.")
+        .may("status", some(&text()), "HTTP statuses of the response, for example `503` or `5xx`.")
+        .may("message", some(&text()), "Parts of the message; upper and lower case are the same.")
         .closed("Conditions on the failure. The rule applies if all of them match.");
     Object::new()
-        .may("when", or_null(when))
-        .has(
-            "then",
-            about(text(), "What to do with the job: `retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead`, `fail`, …"),
-        )
-        .may("sticky", or_null(flag()))
+        .may("when", or_null(when), "Conditions on the failure. Without conditions, the rule matches every failure.")
+        .has("then", text(), "What to do with the job, for example `retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead` or `fail`.")
+        .may("sticky", or_null(flag()), "True if the retry stays on the same node.")
         .closed("A rule that decides what to do after a failure.")
 }
 
@@ -286,90 +264,70 @@ fn claim_of_work() -> Value {
     kinds["minItems"] = 1.into();
     kinds["maxItems"] = 100.into();
     Object::new()
-        .may("holder", about(or_null(id()), "Holder id of the worker, from the response to its first claim. `null` in the first claim."))
-        .may("name", or_null(name(Limits::HOLDER_NAME_BYTES_MAX)))
-        .has("kinds", json!({"anyOf": [kinds, kind()]}))
-        .may("max", or_null(between(1, batch_max)))
-        .may("wait", about(or_null(duration_asked()), "Maximum time to wait for the first job, up to 60s."))
+        .may("holder", or_null(id()), "Holder id of the worker, from the response to its first claim. `null` in the first claim.")
+        .may("name", or_null(name(Limits::HOLDER_NAME_BYTES_MAX)), "Name of the worker, for lists of holders.")
+        .has("kinds", json!({"anyOf": [kinds, kind()]}), "Kinds of jobs that the worker can run.")
+        .may("max", or_null(between(1, batch_max)), "Maximum number of jobs.")
+        .may("wait", or_null(duration_asked()), "Maximum time to wait for the first job, up to 60s.")
         .closed("A request for jobs to run.")
 }
 
 fn heartbeat() -> Value {
     Object::new()
-        .has("holder", id())
-        .may(
-            "jobs",
-            about(
-                some(&id()),
-                "Ids of all jobs that the worker is running. The server gives other jobs of this worker back to the queue.",
-            ),
-        )
+        .has("holder", id(), "Holder id of the worker.")
+        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. The server gives other jobs of this worker back to the queue.")
         .closed("A heartbeat of a worker.")
 }
 
 fn extending() -> Value {
     Object::new()
-        .has("holder", id())
-        .has("id", id())
-        .has("fence", fence())
-        .has(
-            "timeout",
-            about(
-                duration_asked(),
-                "New time limit of the attempt, counted from now. The whole attempt may take at most `attempt_timeout_ceiling` of the kind.",
-            ),
-        )
+        .has("holder", id(), "Holder id of the worker.")
+        .has("id", id(), "Id of the job.")
+        .has("fence", fence(), FENCE)
+        .has("timeout", duration_asked(), "New time limit of the attempt, counted from now. The whole attempt may take at most `attempt_timeout_ceiling` of the kind.")
         .closed("A request for more time for one job.")
 }
 
 fn checkpoint() -> Value {
     Object::new()
-        .has("holder", id())
-        .has("id", id())
-        .has("fence", fence())
+        .has("holder", id(), "Holder id of the worker.")
+        .has("id", id(), "Id of the job.")
+        .has("fence", fence(), FENCE)
         .has(
             "payload",
-            about(
-                json!({}),
-                "New payload of the job: any JSON value. The next attempt gets this payload.",
-            ),
+            json!({}),
+            "New payload of the job: any JSON value. The next attempt gets this payload.",
         )
         .closed("A checkpoint of a running job.")
 }
 
+const FENCE: &str = "Fencing token of the lease. Send the `fence` of the claimed job; the server ignores results of an older lease.";
+
 /// The fence of a claimed job, as a worker sends it back.
 fn fence() -> Value {
-    let mut schema = about(
-        count(),
-        "Fencing token of the lease. Send the `fence` of the claimed job; the server ignores results of an older lease.",
-    );
-    schema["maximum"] = i64::MAX.into();
-    schema
+    between(0, i64::MAX.unsigned_abs())
 }
 
 fn settling() -> Value {
     let mut results = list(reference("Result"));
     results["maxItems"] = Limits::BATCH_MAX.into();
     Object::new()
-        .has("holder", id())
-        .has("results", results)
+        .has("holder", id(), "Holder id of the worker.")
+        .has("results", results, "The results of attempts.")
         .closed("Results of attempts to report.")
 }
 
 fn result() -> Value {
     let verdicts = ["done", "retry", "stop", "dead", "fail", "pause", "cancel", "snooze"];
     let mut schema = Object::new()
-        .has("id", id())
-        .has("fence", fence())
-        .has("verdict", one_of(verdicts))
-        .may(
-            "after",
-            about(or_null(duration_asked()), "Delay before the next attempt. Allowed only with the verdicts `retry` and `snooze`, and required with `snooze`."),
-        )
-        .may("category", or_null(category()))
-        .may("code", or_null(text()))
-        .may("message", or_null(text()))
-        .may("duration", about(or_null(duration_asked()), "Duration of the attempt."))
+        .has("id", id(), "Id of the job.")
+        .has("fence", fence(), FENCE)
+        .has("verdict", one_of(verdicts), "What the attempt came to.")
+        .may("after", or_null(duration_asked()), "Delay before the next attempt. Allowed only with the verdicts `retry` and `snooze`, and required with `snooze`.")
+        .may("category", or_null(category()), "Category of the failure.")
+        .may("code", or_null(text()), "Error code of the failure.")
+        .may("message", or_null(text()), "Description of the failure for people.")
+        .may("duration", or_null(duration_asked()), "Duration of the attempt.")
         .closed("The result of an attempt.");
     schema["allOf"] = json!([
         {

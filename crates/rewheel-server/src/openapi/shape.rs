@@ -14,15 +14,15 @@ impl Object {
         Object::default()
     }
 
-    /// Adds a required field.
-    pub(super) fn has(mut self, name: &'static str, schema: Value) -> Object {
+    /// Adds a required field, with its description.
+    pub(super) fn has(mut self, name: &'static str, schema: Value, description: &str) -> Object {
         self.required.push(name);
-        self.may(name, schema)
+        self.may(name, schema, description)
     }
 
-    /// Adds an optional field.
-    pub(super) fn may(mut self, name: &'static str, schema: Value) -> Object {
-        self.fields.insert(name.to_owned(), schema);
+    /// Adds an optional field, with its description.
+    pub(super) fn may(mut self, name: &'static str, schema: Value, description: &str) -> Object {
+        self.fields.insert(name.to_owned(), about(schema, description));
         self
     }
 

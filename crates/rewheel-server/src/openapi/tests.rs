@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::{bulk, conditions, kind_document, rest, submit, tokens, workers};
 use axum::body::Body;
 use axum::http::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -80,6 +80,60 @@ fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
         Value::Object(parts) => parts.values().for_each(|part| walk(part, visit)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// A description on the field itself: beside a reference it says what the field means here.
+fn undescribed(at: &str, part: &Value, found: &mut Vec<String>) {
+    match part {
+        Value::Array(parts) => parts.iter().for_each(|part| undescribed(at, part, found)),
+        Value::Object(parts) => {
+            for (name, part) in parts {
+                let at = format!("{at}/{name}");
+                // What narrows a schema down says nothing new about its fields.
+                if ["if", "then", "examples", "example", "dependentSchemas"]
+                    .contains(&name.as_str())
+                {
+                    continue;
+                }
+                let fields = part.as_object().filter(|_| name == "properties");
+                for (field, schema) in fields.into_iter().flatten() {
+                    let said = schema["description"].as_str().unwrap_or_default();
+                    if said.len() < 5 || !said.ends_with('.') {
+                        found.push(format!("{at}/{field}: {said}"));
+                    }
+                }
+                undescribed(&at, part, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn every_field_has_a_description() {
+    let document = document();
+    let mut found = Vec::new();
+    undescribed("", &document["components"]["schemas"], &mut found);
+    assert!(found.is_empty(), "without a description:\n{}", found.join("\n"));
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        assert!(schema["description"].is_string(), "{name} has no description");
+    }
+    for (method, path) in documented() {
+        let operation = &document["paths"][&path][&method];
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        for part in parameters.chain(operation["responses"].as_object().unwrap().values()) {
+            let said = part["description"].as_str().unwrap_or_default();
+            assert!(!said.is_empty(), "{method} {path}: {part}");
+        }
+    }
+}
+
+#[test]
+fn a_field_without_a_description_is_found() {
+    let part = json!({"properties": {"a": {"type": "string"}, "b": {"description": "A text."}}});
+    let mut found = Vec::new();
+    undescribed("", &part, &mut found);
+    assert_eq!(found, ["/properties/a: "]);
 }
 
 #[test]

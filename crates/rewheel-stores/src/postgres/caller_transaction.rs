@@ -149,6 +149,9 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
             "a job submitted by SQL cannot have its own backoff: set it for the kind",
         ));
     }
+    if job.attempts_before > 0 {
+        return Err(rejected("a job submitted by SQL cannot have earlier attempts"));
+    }
     let payload = std::str::from_utf8(&job.payload)
         .ok()
         .filter(|text| !text.contains('\0'))
@@ -246,5 +249,6 @@ mod tests {
         assert!(insert_sql("rewheel", &job(b"\xff")).is_err());
         let backoff = Some(Backoff::fixed(Duration::from_secs(1)));
         assert!(insert_sql("rewheel", &NewJob { backoff, ..job(b"{}") }).is_err());
+        assert!(insert_sql("rewheel", &NewJob { attempts_before: 3, ..job(b"{}") }).is_err());
     }
 }

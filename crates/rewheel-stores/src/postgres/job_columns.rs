@@ -59,12 +59,19 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
     no_payload: "NULL::bytea",
 };
 
-/// From these an insert computes `due_ms` and `deadline_ms`: times may be relative to the server's clock.
-static TIMES: [(&str, New); 4] = [
+/// From these an insert computes `due_ms` and `deadline_ms`, since times may be relative to the server's clock, and `attempt` and
+/// `attempts_before`, which are the same for a new job.
+static COMPUTED_FROM: [(&str, New); 5] = [
     ("due_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| at(job.due)))),
     ("due_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| within(job.due)))),
     ("deadline_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(at)))),
     ("deadline_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(within)))),
+    (
+        "attempts_made",
+        New(Type::INT8_ARRAY, |jobs| {
+            some(jobs, |job| (job.attempts_before > 0).then(|| i64::from(job.attempts_before)))
+        }),
+    ),
 ];
 
 /// Where statements that read a job return its id and the number of its lane.
@@ -166,7 +173,7 @@ pub(super) fn array_params<'a>(jobs: &[(&'a NewJob, i32)]) -> Vec<Array<'a>> {
 }
 
 fn arrays() -> impl Iterator<Item = (&'static str, &'static New)> {
-    JOB.values().chain(TIMES.iter().map(|(name, new)| (*name, new)))
+    JOB.values().chain(COMPUTED_FROM.iter().map(|(name, new)| (*name, new)))
 }
 
 /// The type of an array, and its values for new jobs.

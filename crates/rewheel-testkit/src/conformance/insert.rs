@@ -42,6 +42,7 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
 
     let job = subject.get(new.id).await;
     assert_eq!(job, new.to_job(job.created));
+    assert_eq!((job.attempt, job.attempts_before), (3, 3), "attempts of a call in process");
     assert!((before..=after).contains(&job.created), "created when it was stored: {job:?}");
 }
 

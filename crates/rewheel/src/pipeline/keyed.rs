@@ -139,6 +139,8 @@ mod sealed {
     impl Sealed for super::Pipeline {}
     impl Sealed for &super::Pipeline {}
     impl<K, Q: ?Sized> Sealed for super::WithKey<'_, K, Q> {}
+    #[cfg(feature = "tower")]
+    impl<K> Sealed for super::OwnedKey<K> {}
 }
 
 /// Lets [`Policies`] hand out what is private.
@@ -182,9 +184,38 @@ where
     }
 
     fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused> {
-        match self.pipeline.keyed.as_deref().and_then(|steps| steps.get(index)) {
-            Some(KeyedStep::CircuitBreaker(breakers)) => breakers.acquire(self.key).map(Some),
-            Some(KeyedStep::RateLimiter(limiters)) => limiters.check(self.key).map(|()| None),
+        self.pipeline.enter_keyed(index, self.key)
+    }
+}
+
+/// A pipeline with the key of one request, for futures that own everything. There is no need to name it.
+#[cfg(feature = "tower")]
+pub struct OwnedKey<K> {
+    pub(crate) pipeline: Pipeline<K>,
+    pub(crate) key: K,
+}
+
+#[cfg(feature = "tower")]
+impl<K: Hash + Eq + Clone> Policies for OwnedKey<K> {
+    #[inline]
+    fn plan(&self) -> PlanRef<'_> {
+        PlanRef(&self.pipeline.plan)
+    }
+
+    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused> {
+        self.pipeline.enter_keyed(index, &self.key)
+    }
+}
+
+impl<K> Pipeline<K> {
+    fn enter_keyed<Q>(&self, index: usize, key: &Q) -> Result<Option<OwnedPermit>, Refused>
+    where
+        K: Hash + Eq + Clone + Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.keyed.as_deref().and_then(|steps| steps.get(index)) {
+            Some(KeyedStep::CircuitBreaker(breakers)) => breakers.acquire(key).map(Some),
+            Some(KeyedStep::RateLimiter(limiters)) => limiters.check(key).map(|()| None),
             None => Ok(None),
         }
     }
@@ -207,6 +238,14 @@ impl Default for Pipeline {
 impl<K> fmt::Debug for Pipeline<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipeline").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "tower")]
+impl<K: fmt::Debug> fmt::Debug for OwnedKey<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("OwnedKey");
+        debug.field("pipeline", &self.pipeline).field("key", &self.key).finish()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;
-use crate::pipeline::{InPipeline, Pipeline, Run};
+use crate::pipeline::{InPipeline, Pipeline, Policies, Run};
 use crate::retry::{ByClassify, Judge};
 use pin_project_lite::pin_project;
 use std::fmt;
@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
-type Running<S, Req, J> =
-    Run<Pipeline, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
+type Running<S, Req, J, P> =
+    Run<P, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
 
 pin_project! {
     /// The future of [`PipelineService`](super::PipelineService). Does not allocate.
@@ -20,31 +20,33 @@ pin_project! {
     /// Cancel safe: dropping it drops the running attempt, releases permits, slots and the
     /// reservation of the inner service, and leaves every queue.
     #[must_use = "a future does nothing until it is awaited"]
-    pub struct ResponseFuture<S, Req, J = ByClassify>
+    pub struct ResponseFuture<S, Req, J = ByClassify, P = Pipeline>
     where
         S: Service<Req>,
+        P: Policies,
     {
         // `None` once it is done: the owner may keep the future, but a refused request must release
         // its unused reservation.
         #[pin]
-        run: Option<Running<S, Req, J>>,
+        run: Option<Running<S, Req, J, P>>,
     }
 }
 
-impl<S: Service<Req>, Req, J> ResponseFuture<S, Req, J> {
+impl<S: Service<Req>, Req, J, P: Policies> ResponseFuture<S, Req, J, P> {
     #[inline]
-    pub(super) fn new(pipeline: Pipeline, ready: S, request: Req, judge: J) -> Self {
+    pub(super) fn new(policies: P, ready: S, request: Req, judge: J) -> Self {
         ResponseFuture {
-            run: Some(Run::new(InPipeline::new(pipeline), Repeat::new(ready, request), judge, ())),
+            run: Some(Run::new(InPipeline::new(policies), Repeat::new(ready, request), judge, ())),
         }
     }
 }
 
-impl<S, Req, J> Future for ResponseFuture<S, Req, J>
+impl<S, Req, J, P> Future for ResponseFuture<S, Req, J, P>
 where
     S: Service<Req> + Clone,
     Req: Clone,
     J: Judge<S::Response, S::Error>,
+    P: Policies,
 {
     type Output = Result<S::Response, Error<S::Error>>;
 
@@ -58,7 +60,7 @@ where
     }
 }
 
-impl<S: Service<Req>, Req, J> fmt::Debug for ResponseFuture<S, Req, J> {
+impl<S: Service<Req>, Req, J, P: Policies> fmt::Debug for ResponseFuture<S, Req, J, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").field("run", &self.run).finish()
     }

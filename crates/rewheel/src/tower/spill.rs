@@ -1,7 +1,8 @@
 //! Hands requests that were given up to something that outlives the process.
 
-use super::{PipelineLayer, PipelineService, ResponseFuture};
+use super::{ForRequest, PipelineLayer, PipelineService, ResponseFuture};
 use crate::error::Error;
+use crate::pipeline::{Pipeline, Policies};
 use crate::retry::{FailedCall, Judge, Spill, SpillError, SpillOutcome};
 use pin_project_lite::pin_project;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tower_layer::Layer;
 use tower_service::Service;
 
-impl<J> PipelineLayer<J> {
+impl<J, P> PipelineLayer<J, P> {
     /// Hands requests that are given up to something that outlives this process: `job` makes the job
     /// of a request. A response is then [`SpillOutcome::Done`] or [`SpillOutcome::Spilled`].
     ///
@@ -45,29 +46,29 @@ impl<J> PipelineLayer<J> {
     /// assert_eq!(answer, SpillOutcome::Spilled(("charge order 17".to_owned(), 2)));
     /// # }
     /// ```
-    pub fn or_spill_to<D, M>(self, spill: D, job: M) -> SpillLayer<J, D, M> {
+    pub fn or_spill_to<D, M>(self, spill: D, job: M) -> SpillLayer<J, D, M, P> {
         SpillLayer { layer: self, spill, job }
     }
 }
 
 /// A [`PipelineLayer`] that hands over what is given up. Made by [`PipelineLayer::or_spill_to`].
 #[derive(Clone)]
-pub struct SpillLayer<J, D, M> {
-    layer: PipelineLayer<J>,
+pub struct SpillLayer<J, D, M, P = Pipeline> {
+    layer: PipelineLayer<J, P>,
     spill: D,
     job: M,
 }
 
-impl<S, J: Clone, D: Clone, M: Clone> Layer<S> for SpillLayer<J, D, M> {
-    type Service = SpillService<S, J, D, M>;
+impl<S, J: Clone, D: Clone, M: Clone, P: Clone> Layer<S> for SpillLayer<J, D, M, P> {
+    type Service = SpillService<S, J, D, M, P>;
 
-    fn layer(&self, inner: S) -> SpillService<S, J, D, M> {
+    fn layer(&self, inner: S) -> SpillService<S, J, D, M, P> {
         let (spill, job) = (self.spill.clone(), self.job.clone());
         SpillService { service: self.layer.layer(inner), spill, job }
     }
 }
 
-impl<J, D, M> fmt::Debug for SpillLayer<J, D, M> {
+impl<J, D, M, P: fmt::Debug> fmt::Debug for SpillLayer<J, D, M, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpillLayer").field("layer", &self.layer).finish_non_exhaustive()
     }
@@ -75,13 +76,13 @@ impl<J, D, M> fmt::Debug for SpillLayer<J, D, M> {
 
 /// A [`PipelineService`] that hands over what is given up. Made by [`SpillLayer`].
 #[derive(Clone)]
-pub struct SpillService<S, J, D, M> {
-    service: PipelineService<S, J>,
+pub struct SpillService<S, J, D, M, P = Pipeline> {
+    service: PipelineService<S, J, P>,
     spill: D,
     job: M,
 }
 
-impl<S, Req, J, D, M, W> Service<Req> for SpillService<S, J, D, M>
+impl<S, Req, J, D, M, W, P> Service<Req> for SpillService<S, J, D, M, P>
 where
     S: Service<Req> + Clone,
     Req: Clone,
@@ -89,10 +90,11 @@ where
     D: Spill<W> + Clone + Send + Sync + 'static,
     M: Fn(Req) -> W + Clone,
     W: Send + 'static,
+    P: ForRequest<Req>,
 {
     type Response = SpillOutcome<S::Response, D::Receipt>;
     type Error = SpillError<S::Error, D::Error>;
-    type Future = SpillFuture<S, Req, J, D, M, D::Receipt, D::Error>;
+    type Future = SpillFuture<S, Req, J, D, M, D::Receipt, D::Error, P::Policies>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.service.poll_ready(cx).map_err(|call| SpillError { call, spill: None })
@@ -109,7 +111,7 @@ where
     }
 }
 
-impl<S: fmt::Debug, J, D, M> fmt::Debug for SpillService<S, J, D, M> {
+impl<S: fmt::Debug, J, D, M, P: fmt::Debug> fmt::Debug for SpillService<S, J, D, M, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpillService").field("service", &self.service).finish_non_exhaustive()
     }
@@ -127,12 +129,13 @@ pin_project! {
     ///
     /// Dropped while a request is handed over, it leaves open whether that happened.
     #[must_use = "a future does nothing until it is awaited"]
-    pub struct SpillFuture<S, Req, J, D, M, R, X>
+    pub struct SpillFuture<S, Req, J, D, M, R, X, P = Pipeline>
     where
         S: Service<Req>,
+        P: Policies,
     {
         #[pin]
-        call: ResponseFuture<S, Req, J>,
+        call: ResponseFuture<S, Req, J, P>,
         request: Option<Req>,
         spill: D,
         job: M,
@@ -140,7 +143,7 @@ pin_project! {
     }
 }
 
-impl<S, Req, J, D, M, W> Future for SpillFuture<S, Req, J, D, M, D::Receipt, D::Error>
+impl<S, Req, J, D, M, W, P> Future for SpillFuture<S, Req, J, D, M, D::Receipt, D::Error, P>
 where
     S: Service<Req> + Clone,
     Req: Clone,
@@ -148,6 +151,7 @@ where
     D: Spill<W> + Clone + Send + Sync + 'static,
     M: Fn(Req) -> W,
     W: Send + 'static,
+    P: Policies,
 {
     type Output = Result<SpillOutcome<S::Response, D::Receipt>, SpillError<S::Error, D::Error>>;
 
@@ -178,7 +182,11 @@ where
     }
 }
 
-impl<S: Service<Req>, Req, J, D, M, R, X> fmt::Debug for SpillFuture<S, Req, J, D, M, R, X> {
+impl<S, Req, J, D, M, R, X, P> fmt::Debug for SpillFuture<S, Req, J, D, M, R, X, P>
+where
+    S: Service<Req>,
+    P: Policies,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpillFuture").field("call", &self.call).finish_non_exhaustive()
     }

@@ -47,6 +47,21 @@ fn a_job_whose_target_is_skipped_names_the_target() {
 }
 
 #[test]
+fn a_job_that_continues_a_call_says_how_often_the_call_was_made() {
+    let spilled = |attempts_before: u32, wait: Duration| {
+        let because = DueReason::Submitted;
+        let due = job().created.plus(wait);
+        Job { because, due, attempt: attempts_before, attempts_before, ..job() }
+    };
+    let said = |job: &Job, wait| text(job, wait, &[]);
+    let waits = "submitted after 3 attempts of a call in process; waiting 3s";
+    assert_eq!(said(&spilled(3, seconds(3)), Wait::Lasts), waits);
+    assert_eq!(said(&spilled(3, seconds(3)), Wait::IsOver), waits.replace("waiting", "waited"));
+    let at_once = "submitted after 1 attempt of a call in process; to run immediately";
+    assert_eq!(said(&spilled(1, Duration::ZERO), Wait::Lasts), at_once);
+}
+
+#[test]
 fn every_reason_has_its_sentence() {
     let timeout = after(failed(1, Category::Timeout, Some("504"), "retry"), millis(83));
     let throttled = after(failed(2, Category::Throttled, Some("429"), "retry"), seconds(30));

@@ -35,7 +35,8 @@ open AS MATERIALIZED (
 stored AS (
     INSERT INTO rewheel.jobs ({submitted}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, shelf, held_by, held_until_ms, holder, leased_ms, overdue_ms, created_ms, deadline_ms)
-    SELECT {submitted}, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1, 0, 0, 0, 0,
+    SELECT {submitted}, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1,
+           coalesce(attempts_made, 0), coalesce(attempts_made, 0), 0, 0,
            CASE WHEN direct THEN 'held' ELSE 'due' END, CASE WHEN direct THEN (SELECT seq FROM holder) END, overdue,
            CASE WHEN direct THEN (SELECT seq FROM holder) END, CASE WHEN direct THEN now END, overdue,
            now, deadline

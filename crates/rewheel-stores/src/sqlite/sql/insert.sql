@@ -3,4 +3,4 @@
 -- how to undo this statement alone.
 INSERT OR FAIL INTO jobs ({submitted}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                           takeovers_counted, holder, leased_ms, overdue_ms, created_ms, deadline_ms)
-VALUES ({submitted_values}, ?, ?, 'submitted', ?, 1, 0, 0, 0, 0, ?, ?, ?, ?, ?)
+VALUES ({submitted_values}, ?, ?, 'submitted', ?, 1, ?, ?, 0, 0, ?, ?, ?, ?, ?)

@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 /// one row; with sixteen rows that cost is small.
 const ROWS: usize = 16;
 
-/// Number of values per row: those of the job, and eight more.
-const VALUES: usize = SUBMITTED + 8;
+/// Number of values per row: those of the job, and ten more.
+const VALUES: usize = SUBMITTED + 10;
 
 const ONE: &str = include_str!("../sql/insert.sql");
 
@@ -69,6 +69,9 @@ fn bind(
     statement.raw_bind_parameter(at(), state.as_str())?;
     statement.raw_bind_parameter(at(), row.due.as_millis())?;
     statement.raw_bind_parameter(at(), i64::from(row.lease.is_some()))?;
+    // Attempts so far, and those that do not count against the limit: the same for a new job.
+    statement.raw_bind_parameter(at(), row.job.attempts_before)?;
+    statement.raw_bind_parameter(at(), row.job.attempts_before)?;
     statement.raw_bind_parameter(at(), row.lease.map(|(holder, _)| holder))?;
     statement.raw_bind_parameter(at(), row.lease.map(|_| now.as_millis()))?;
     statement.raw_bind_parameter(at(), row.lease.map(|(_, overdue)| overdue.as_millis()))?;

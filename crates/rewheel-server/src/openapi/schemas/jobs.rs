@@ -1,0 +1,228 @@
+//! Schemas of jobs: state, failures, history.
+
+use super::{AT, ID, category, page, state};
+use crate::openapi::shape::{
+    Object, about, between, count, duration, example, flag, id, kind, list, one_of, or_null,
+    reference, text, time,
+};
+use rewheel_core::DueReason;
+use rewheel_engine::HeldReason;
+use serde_json::{Value, json};
+
+pub(super) fn all() -> Vec<(&'static str, Value)> {
+    let job = job().open("A job. Lists of jobs do not contain `payload`, `attempts` and `audit`.");
+    let line = audit()
+        .has("job", or_null(id()), "Id of the changed job. Null if the entry is about a kind.")
+        .has("kind", or_null(kind()), "Kind of the changed job, or the changed kind.");
+    vec![
+        ("Problem", example(problem(), problem_example())),
+        ("Job", example(job, job_example())),
+        ("Receipt", receipt()),
+        ("JobPage", page("Job").open("A page of jobs.")),
+        ("Failure", failure().open("The failure of an attempt.")),
+        ("Attempt", attempt()),
+        ("AuditEntry", audit().open("An entry of the audit log.")),
+        ("AuditLine", line.open("An entry of the audit log, with its job or kind.")),
+        ("AuditPage", page("AuditLine").open("A page of the audit log, newest first.")),
+        ("BatchAnswer", batch_answer()),
+        ("BatchResult", batch_result()),
+        ("Incident", incident()),
+        ("IncidentPage", incidents()),
+    ]
+}
+
+fn problem() -> Value {
+    let error = Object::new()
+        .has("field", text(), "JSON pointer to the invalid field of the request.")
+        .has("message", text(), "What is wrong with the field.")
+        .open("An error in one field.");
+    let urn = json!({"type": "string", "pattern": "^urn:rewheel:problem:[a-z_]+$"});
+    let detail = "Description of the error for people. The text may change between releases.";
+    let request_id =
+        "Id of the request. The header `x-request-id` and the server log contain the same id.";
+    Object::new()
+        .has("type", urn, "Type of the problem: a URN that ends in `code`.")
+        .has("title", text(), "Short name of the error: `code` in words.")
+        .has("status", between(400, 599), "HTTP status of the response.")
+        .has("code", text(), "Error code. Programs should decide by this field.")
+        .has("detail", text(), detail)
+        .has("errors", list(error), "The invalid fields of the request. Empty for other errors.")
+        .has("hint", or_null(text()), "What to do about the error.")
+        .has("request_id", text(), request_id)
+        .open("A problem document (RFC 9457).")
+}
+
+fn problem_example() -> Value {
+    json!({
+        "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
+        "code": "invalid_field", "detail": "priority must be 0..9",
+        "errors": [{"field": "/priority", "message": "must be 0..9"}], "hint": null,
+        "request_id": "5f6a7b8c9d0e1f2a",
+    })
+}
+
+fn job() -> Object {
+    who_and_what()
+        .has("attempt", count(), "Number of the latest attempt. 0 before the first attempt. The attempts that a call made before it was continued as this job count.")
+        .has("attempts_max", count(), "Maximum number of attempts. The attempts before the latest redrive, or before the call was continued as a job, are added.")
+        .has("takeovers", count(), "Number of nodes or workers that died while they ran this job.")
+        .has("fence", count(), "Fencing token. It grows each time a node or worker claims the job.")
+        .has("holder", or_null(id()), "Holder that runs the job, or will run it when it is due. Null if no holder has claimed it.")
+        .has("wanted", or_null(one_of(["pause", "cancel"])), "Change that was requested while the job was running. It takes effect when the attempt ends.")
+        .has("version", count(), "Version of the job. It grows with each visible change and is the ETag.")
+        .has("due", time(), "Earliest time of the next attempt. For an ended job, of its last attempt.")
+        .has("deadline", or_null(time()), "No attempt starts after this time. Null if the job has no deadline.")
+        .has("due_because", due_because(), "Why the job is due at this time.")
+        .has("held_because", or_null(held_because()), "Why a job that is due does not run yet. Null if nothing holds the job back.")
+        .has("attempt_timeout", duration(), "Timeout of one attempt.")
+        .has("backoff", text(), "Delays between attempts.")
+        .has("created", time(), "Time at which the job was stored.")
+        .has("finished", or_null(time()), "Time at which the job ended. Null while it is live.")
+        .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
+        .may("attempts", list(reference("Attempt")), "The failed attempts, oldest first.")
+        .may("attempts_dropped", count(), "Number of attempts that are missing in `attempts`. The server keeps the first and the latest attempts of a job.")
+        .may("audit", list(reference("AuditEntry")), "Changes of the job by operators and nodes, oldest first.")
+        .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
+}
+
+fn who_and_what() -> Object {
+    let payload = "Any JSON value, as it was submitted.";
+    Object::new()
+        .has("id", id(), "Id of the job.")
+        .has("kind", kind(), "Kind of the job.")
+        .has("state", state(), "State of the job.")
+        .may("payload", json!({}), payload)
+        .has("key", or_null(text()), "Idempotency key. Null if the job was submitted without one.")
+        .has("tenant", or_null(text()), "Tenant that the job belongs to. Null if it has none.")
+        .has(
+            "shard_key",
+            or_null(text()),
+            "Key that assigns the job to a shard. Null if it has none.",
+        )
+        .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
+}
+
+fn due_because() -> Value {
+    Object::new()
+        .has("reason", one_of(DueReason::ALL.map(DueReason::as_str)), "The reason, for programs.")
+        .has("text", text(), "The reason in words.")
+        .open("Why the job is due at this time.")
+}
+
+fn held_because() -> Value {
+    let reasons = HeldReason::ALL.map(HeldReason::as_str);
+    Object::new()
+        .has("reason", one_of(reasons), "The reason, for programs.")
+        .has(
+            "until",
+            or_null(time()),
+            "Time until which the job is held back. Null if that is not known.",
+        )
+        .has("text", text(), "The reason in words.")
+        .open("Why a job that is due does not run yet. Null if nothing holds the job back.")
+}
+
+fn job_example() -> Value {
+    json!({
+        "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
+        "key": "order-17", "tenant": null, "shard_key": null, "priority": 5, "attempt": 1,
+        "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
+        "due": AT, "deadline": null,
+        "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},
+        "held_because": null,
+        "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
+        "finished": null, "failure": {"category": "timeout", "code": "504", "message": "no answer"},
+        "attempts": [{
+            "attempt": 1, "fence": 1, "holder": ID, "started": AT, "duration": "30s",
+            "category": "timeout", "code": "504", "message": "no answer", "decision": "retry",
+            "delay": "83ms",
+        }],
+        "audit": [],
+    })
+}
+
+fn receipt() -> Value {
+    Object::new()
+        .has("id", id(), "Id of the existing job.")
+        .has("duplicate", json!({"const": true}), "Always true: the job already existed.")
+        .has("kind", kind(), "Kind of the job.")
+        .has("key", or_null(text()), "Idempotency key of the job.")
+        .has("tenant", or_null(text()), "Tenant that the job belongs to. Null if it has none.")
+        .has("state", state(), "State of the job.")
+        .open("The existing job with the same key, for callers without the role `read`.")
+}
+
+fn failure() -> Object {
+    let code = "Error code, for example an HTTP status. Null if the failure has none.";
+    Object::new()
+        .has("category", category(), "Category of the failure.")
+        .has("code", or_null(text()), code)
+        .has("message", text(), "Description of the failure for people.")
+}
+
+fn attempt() -> Value {
+    let decisions = ["succeed", "retry", "snooze", "dead", "fail", "pause", "cancel"];
+    failure()
+        .has("attempt", count(), "Number of the attempt.")
+        .has("fence", count(), "Fencing token of the lease under which it ran.")
+        .has("holder", id(), "Holder that ran it.")
+        .has("started", time(), "Time at which it started.")
+        .has("duration", duration(), "How long it ran.")
+        .has("decision", one_of(decisions), "What followed.")
+        .has("delay", or_null(duration()), "Delay before the next attempt. Null if none followed.")
+        .open("An attempt that failed.")
+}
+
+fn audit() -> Object {
+    let facts = || json!({"type": "object"});
+    Object::new()
+        .has("at", time(), "Time of the change.")
+        .has("who", text(), "Who made the change, for example `token:ops` or `holder:node-1`.")
+        .has("what", text(), "What was done, for example `cancel`.")
+        .has("before", facts(), "The changed fields and their old values.")
+        .has("after", facts(), "The changed fields and their new values.")
+}
+
+fn batch_answer() -> Value {
+    let results = "One result for each job, in the order of the request.";
+    Object::new()
+        .has("results", list(reference("BatchResult")), results)
+        .open("The result of each job of the batch, in the order of the request.")
+}
+
+fn batch_result() -> Value {
+    let stored = Object::new()
+        .has("id", id(), "Id of the job.")
+        .has("duplicate", flag(), "True if the job already existed.")
+        .open("The job was stored, or already existed.");
+    let refused = Object::new()
+        .has("problem", reference("Problem"), "Why the job was rejected.")
+        .open("The job was rejected. Occurs only with `partial=true`.");
+    let schema =
+        example(json!({"anyOf": [stored, refused]}), json!({"id": ID, "duplicate": false}));
+    about(schema, "The result of one job of a batch.")
+}
+
+fn incident() -> Value {
+    failure()
+        .has(
+            "id",
+            text(),
+            "Id of the incident. It is the same on every node and after every restart.",
+        )
+        .has("kind", kind(), "Kind of the jobs.")
+        .has("count", count(), "Number of jobs whose latest failure has this cause.")
+        .has("dead", count(), "How many of them are dead letters.")
+        .has("first_seen", time(), "Time of the oldest of these failures.")
+        .has("last_seen", time(), "Time of the newest of these failures.")
+        .has("examples", list(id()), "Ids of some of these jobs.")
+        .open("Failed jobs of one kind that have the same cause.")
+}
+
+fn incidents() -> Value {
+    let complete =
+        "True if the server read all failed jobs. False if it read only the newest ones.";
+    page("Incident")
+        .has("complete", flag(), complete)
+        .open("A page of incidents, those with the most jobs first.")
+}

@@ -1,0 +1,22 @@
+//! Tests the REST interface over a real listener.
+
+mod served;
+mod documented;
+mod submit;
+mod tenants;
+mod jobs;
+mod kinds;
+mod audit;
+mod incidents;
+mod events;
+mod fleet;
+mod metrics;
+mod workers;
+mod operations;
+mod gzip;
+mod room;
+mod problems;
+mod life;
+mod tokens;
+mod callback_tls;
+mod callback;

@@ -1,0 +1,12 @@
+//! Tests of the stores from outside, in one binary: linking one is faster than linking seven.
+
+mod memory;
+mod sqlite;
+mod unreadable;
+mod sqlite_unreadable;
+mod crash;
+mod idempotency_crash;
+#[cfg(feature = "test-postgres")]
+mod postgres;
+#[cfg(feature = "test-postgres")]
+mod postgres_server;

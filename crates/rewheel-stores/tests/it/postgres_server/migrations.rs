@@ -1,0 +1,168 @@
+//! Tests opening a store in an empty schema, and in one with other or newer tables.
+
+use super::support::{Database, Node, Stranger, counted, soon, told};
+use rewheel_core::store::{ReadStore, Store, StoreError};
+use rewheel_stores::PostgresStore;
+use rewheel_testkit::Schema;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn ten_nodes_that_start_at_once_migrate_once() {
+    let schema = Schema::fresh();
+    let mut nodes = JoinSet::new();
+    for _ in 0..10 {
+        let url = format!("{}&pool_max=2", schema.url());
+        nodes.spawn(async move {
+            let store = PostgresStore::open(&url).await.expect("each of them opens");
+            store.books().await.expect("and finds tables").missing()
+        });
+    }
+    let missing = soon("ten nodes", nodes.join_all()).await;
+    assert_eq!(missing, [0; 10]);
+
+    let visitor = schema.connect().await;
+    let applied = format!(
+        "SELECT string_agg(version || name || applied, ',' ORDER BY version) FROM {}.migrations",
+        schema.name()
+    );
+    let before: String = visitor.query_one(&applied, &[]).await.expect("versions").get(0);
+    assert!(before.starts_with("1jobs"), "{before}");
+    Node::of(&schema).await;
+    let after: String = visitor.query_one(&applied, &[]).await.expect("versions").get(0);
+    assert_eq!(before, after, "opening again changed something");
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_rewheel_are_refused() {
+    let schema = Schema::fresh();
+    Node::of(&schema).await;
+    let newer =
+        format!("INSERT INTO {}.migrations (version, name) VALUES (1000, 'future')", schema.name());
+    schema.connect().await.batch_execute(&newer).await.expect("a version");
+    let error = PostgresStore::open(schema.url()).await.expect_err("tables of the future");
+    assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
+    assert!(told(&error).contains("upgrade"), "{}", told(&error));
+    assert!(told(&error).contains("1000"), "{}", told(&error));
+}
+
+/// Creates a user that owns nothing and may create nothing.
+async fn poor_user(schema: &Schema) -> (String, String) {
+    let user = format!("{}_user", schema.name());
+    let sql = format!("CREATE ROLE {user} LOGIN PASSWORD 'secret'");
+    schema.connect().await.batch_execute(&sql).await.expect("a role");
+    let mut url = schema.url().to_owned();
+    let (start, end) = (url.find("://").expect("a scheme") + 3, url.find('@').expect("a user"));
+    url.replace_range(start..end, &format!("{user}:secret"));
+    (user, url)
+}
+
+async fn drop_user(schema: &Schema, user: &str) {
+    let sql = format!("DROP OWNED BY {user} CASCADE; DROP ROLE {user}");
+    schema.connect().await.batch_execute(&sql).await.expect("nothing keeps the role");
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_create_a_schema_is_told_so() {
+    let schema = Schema::fresh();
+    let (user, url) = poor_user(&schema).await;
+    let error = PostgresStore::open(&url).await.expect_err("no right");
+    drop_user(&schema, &user).await;
+    assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
+    assert!(told(&error).contains("own Rewheel's schema"), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn a_schema_that_somebody_made_for_the_user_is_enough() {
+    let schema = Schema::fresh();
+    let (user, url) = poor_user(&schema).await;
+    let made = format!("CREATE SCHEMA {} AUTHORIZATION {user}", schema.name());
+    schema.connect().await.batch_execute(&made).await.expect("a schema");
+    let opened = PostgresStore::open(&url).await.map(drop);
+    drop_user(&schema, &user).await;
+    opened.expect("it owns the schema");
+}
+
+#[tokio::test]
+async fn a_store_can_be_made_again_after_its_schema_was_dropped() {
+    let database = Database::fresh("").await;
+    Node::open(&database.url()).await.store.close().await.expect("it closes");
+    database.connect().await.batch_execute("DROP SCHEMA rewheel CASCADE").await.expect("dropped");
+    let again = PostgresStore::open(&database.url()).await.map(drop);
+    database.drop().await;
+    again.expect("what stayed behind in `public` is replaced");
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_keep_every_text_is_refused() {
+    let latin = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
+    let database = Database::fresh(latin).await;
+    let error = PostgresStore::open(&database.url()).await.expect_err("an encoding");
+    let stranger = Stranger::at(&database.url()).await;
+    let left =
+        counted(&stranger, "SELECT count(*) FROM pg_namespace WHERE nspname = 'rewheel'").await;
+    drop(stranger);
+    database.drop().await;
+    assert!(told(&error).contains("UTF8"), "{}", told(&error));
+    assert_eq!(left, 0, "something was created");
+}
+
+/// The doctor reports a missing index, and knows all indexes.
+#[tokio::test]
+async fn an_index_that_is_gone_is_a_risk() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let (visitor, name) = (schema.connect().await, schema.name());
+    let about_indexes = async || {
+        let risks = node.store.risks().await.expect("risks");
+        risks.into_iter().find(|risk| risk.name == "indexes").map(|risk| risk.message)
+    };
+    assert_eq!(about_indexes().await, None);
+    let all = format!(
+        "SELECT indexname FROM pg_indexes WHERE schemaname = '{name}' AND indexdef NOT LIKE '%UNIQUE%' ORDER BY 1"
+    );
+    let rows = visitor.query(&all, &[]).await.expect("indexes");
+    let all: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    for index in &all {
+        visitor.batch_execute(&format!("DROP INDEX {name}.{index}")).await.expect("dropped");
+    }
+    let message = about_indexes().await.expect("a risk");
+    assert!(message.starts_with(&format!("{}: missing", all.join(", "))), "{message}\n{all:?}");
+}
+
+/// A backup holds locks for its whole duration. A migration that waits for them must not block other nodes.
+#[tokio::test]
+async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
+    let schema = Schema::fresh();
+    Node::of(&schema).await;
+    let (backup, worker) = (schema.connect().await, schema.connect().await);
+    let name = schema.name();
+    // The state before the last migration that changes a table in use.
+    let before = format!(
+        "DROP TABLE {name}.limits; DROP TABLE {name}.unreadable; ALTER TABLE {name}.kinds DROP COLUMN version; \
+         DROP TABLE {name}.samples, {name}.kind_changes; \
+         ALTER TABLE {name}.kinds DROP COLUMN changed; DROP FUNCTION {name}.change_number(); \
+         DELETE FROM {name}.migrations WHERE version >= 10"
+    );
+    backup.batch_execute(&before).await.expect("an older version");
+    let reading = format!("BEGIN; LOCK TABLE {name}.kinds IN ACCESS SHARE MODE");
+    backup.batch_execute(&reading).await.expect("a backup reads");
+    let mut opening = JoinSet::new();
+    let url = schema.url().to_owned();
+    opening.spawn(async move { PostgresStore::open(&url).await.map(drop) });
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' \
+                 AND relation = $1::text::regclass";
+    let table = format!("{name}.kinds");
+    let is_waiting = async {
+        while worker.query_one(waits, &[&table]).await.expect("locks").get::<_, i64>(0) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    soon("the migration waits", is_waiting).await;
+    // Half of the time that it would have waited.
+    worker.batch_execute("SET lock_timeout = '30s'").await.expect("a limit");
+    let write = format!("UPDATE {name}.kinds SET paused = paused");
+    worker.batch_execute(&write).await.expect("the work goes on while the backup reads");
+    backup.batch_execute("COMMIT").await.expect("the backup ends");
+    let opened = soon("the migration ends", opening.join_next()).await;
+    opened.expect("it was started").expect("no panic").expect("it opens");
+}

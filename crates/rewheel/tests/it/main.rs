@@ -1,0 +1,14 @@
+//! Tests of the library from outside, in one binary: linking one is faster than linking eight.
+
+mod durations;
+mod regressions;
+mod reviewed;
+mod observing;
+mod page;
+mod pipeline_waits;
+#[cfg(feature = "tower")]
+mod tower;
+#[cfg(feature = "axum")]
+mod idempotency;
+#[cfg(feature = "otel")]
+mod otel;
