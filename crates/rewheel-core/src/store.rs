@@ -22,6 +22,7 @@ mod slots;
 mod extend;
 mod settle;
 mod sweep;
+mod watch_share;
 mod change;
 mod filter;
 mod books;
@@ -50,6 +51,7 @@ pub use self::sample::{Sample, SampleStore, SampleTurn};
 pub use self::settle::{AttemptRecord, AttemptTiming, Outcome, Settled, Settlement};
 pub use self::slots::{FleetSlots, LimitUse};
 pub use self::sweep::{DeadLetter, HolderExpiry, Renewed, Sweep, WantedJob, Watched};
+pub use self::watch_share::WatchShare;
 
 use crate::audit::{Actor, AuditEntry};
 use crate::budget::RetryAsk;
@@ -179,6 +181,10 @@ pub trait LeaseStore: Send + Sync {
 
     /// Returns every holder that is alive or died recently.
     async fn holders(&self) -> StoreResult<Vec<Holder>>;
+
+    /// Returns all living engines, and the living workers of a share. A fleet has many more workers than engines: each worker is in the
+    /// shares of two engines, so that an engine need not read all of them with each heartbeat.
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>>;
 
     /// Returns one holder, if it is alive or died recently.
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>>;

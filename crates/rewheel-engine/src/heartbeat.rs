@@ -4,7 +4,7 @@ use crate::meters::Renewal;
 use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{HolderExpiry, StoreError};
+use rewheel_core::store::{HolderExpiry, StoreError, WatchShare};
 use rewheel_core::{ExpiryWatch, Holder, HolderId, NewHolder, Role};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ const HASTE: u32 = 15;
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
     expiry_watch: ExpiryWatch,
+    /// The living engines, as last read.
+    living: Vec<HolderId>,
     origin: Moment,
     /// When the last successful renewal was sent.
     renewed: Moment,
@@ -32,6 +34,7 @@ impl Heartbeat {
         let expiry_watch = ExpiryWatch::new(shared.settings.lease_ttl);
         Heartbeat {
             expiry_watch,
+            living: Vec::new(),
             origin: now,
             // A restarted loop continues from the last renewal.
             renewed: shared.leases.renewed(),
@@ -167,7 +170,9 @@ impl Heartbeat {
     }
 
     async fn watch_others(&mut self, by: HolderId) {
-        let holders = match self.shared.store.holders().await {
+        // The engines of the last heartbeat: until all know of a new one, some workers are watched by three engines or by one.
+        let share = WatchShare::of(by, &self.living);
+        let holders = match self.shared.store.watched_holders(share).await {
             Ok(holders) => holders,
             Err(error) => {
                 tracing::debug!(%error, "failed to read holders: retrying at the next lease renewal");
@@ -175,8 +180,9 @@ impl Heartbeat {
                 return;
             }
         };
-        let is_engine = |holder: &&Holder| holder.died.is_none() && holder.role == Role::Engine;
-        self.shared.set_living(holders.iter().filter(is_engine).map(|holder| holder.id).collect());
+        let is_engine = |holder: &&Holder| holder.role == Role::Engine;
+        self.living = holders.iter().filter(is_engine).map(|holder| holder.id).collect();
+        self.shared.set_living(self.living.clone());
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.expiry_watch.renewed(now, &others) {

@@ -88,6 +88,7 @@ pub enum Verb {
     Renew,
     Leave,
     Holders,
+    WatchedHolders,
     Holder,
     ExpireHolder,
     Sweep,

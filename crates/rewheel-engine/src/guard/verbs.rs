@@ -8,7 +8,7 @@ use rewheel_core::store::{
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
     SampleStore, Sent, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally,
-    TokenStore, Watch, WorkStore,
+    TokenStore, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -121,6 +121,10 @@ impl LeaseStore for GuardedStore {
 
     async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.call("holders", &self.beat, |_| self.inner.holders()).await
+    }
+
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+        self.call("watched_holders", &self.beat, |_| self.inner.watched_holders(share)).await
     }
 
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {

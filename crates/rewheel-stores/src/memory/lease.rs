@@ -1,7 +1,7 @@
 //! Registers holders, renews leases and expires dead holders.
 
 use super::world::{Row, World};
-use rewheel_core::store::{HolderExpiry, Renewed, StoreError, StoreResult, WantedJob};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, StoreResult, WantedJob, WatchShare};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 
 impl World {
@@ -57,6 +57,17 @@ impl World {
 
     pub(super) fn holders(&self, now: Timestamp) -> Vec<Holder> {
         self.holders.values().map(|holder| seen(holder, now)).collect()
+    }
+
+    pub(super) fn watched_holders(&self, share: WatchShare, now: Timestamp) -> Vec<Holder> {
+        let number = |id: HolderId| {
+            let [.., a, b, c, d] = id.to_bytes();
+            u64::from(u32::from_be_bytes([a, b, c, d]))
+        };
+        let is_watched =
+            |holder: &&Holder| holder.role == Role::Engine || share.has(number(holder.id));
+        let living = self.holders.values().filter(|holder| holder.died.is_none());
+        living.filter(is_watched).map(|holder| seen(holder, now)).collect()
     }
 
     pub(super) fn holder(&self, id: HolderId, now: Timestamp) -> Option<Holder> {

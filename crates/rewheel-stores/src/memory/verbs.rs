@@ -9,7 +9,7 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -131,6 +131,10 @@ impl LeaseStore for MemoryStore {
 
     async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.run(|world, now| Ok(world.holders(now)))
+    }
+
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+        self.run(|world, now| Ok(world.watched_holders(share, now)))
     }
 
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {

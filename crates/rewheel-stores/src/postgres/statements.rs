@@ -91,6 +91,7 @@ statements! {
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8, INT8);
     HOLDER = "sql/holder.sql" (INT8, UUID);
     HOLDERS = "sql/holders.sql" (INT8);
+    WATCHED_HOLDERS = "sql/watched_holders.sql" (INT8, INT4, INT4, INT4);
     IDEMPOTENCY_FIND = "sql/idempotency_find.sql" (INT8, BYTEA);
     IDEMPOTENCY_FINISH = "sql/idempotency_finish.sql" (INT8, BYTEA, UUID, BYTEA, INT8);
     IDEMPOTENCY_INSERT = "sql/idempotency_insert.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8);

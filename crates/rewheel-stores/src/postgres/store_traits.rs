@@ -13,7 +13,7 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -151,6 +151,12 @@ impl LeaseStore for PostgresStore {
     async fn holders(&self) -> StoreResult<Vec<Holder>> {
         let session = self.read().await?;
         let holders = lease::holders(&session).await;
+        session.end(holders).await
+    }
+
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+        let session = self.read().await?;
+        let holders = lease::watched_holders(&session, share).await;
         session.end(holders).await
     }
 

@@ -14,7 +14,7 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -169,6 +169,10 @@ impl LeaseStore for SqliteStore {
 
     async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.look(|tx| lease::holders(tx)).await
+    }
+
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+        self.look(move |tx| lease::watched_holders(tx, share)).await
     }
 
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {

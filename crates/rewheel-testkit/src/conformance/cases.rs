@@ -230,6 +230,7 @@ macro_rules! store_conformance {
             }
             lease {
                 lists_a_holder_as_it_joined,
+                each_worker_is_in_two_shares_of_engines,
                 remembers_who_created_a_worker,
                 joining_again_changes_nothing,
                 the_dead_cannot_join_again,

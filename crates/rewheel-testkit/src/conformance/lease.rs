@@ -3,11 +3,14 @@
 use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Change, ChangeVerb, HolderExpiry, StoreError, StoreResult, WantedJob};
+use rewheel_core::store::{
+    Change, ChangeVerb, HolderExpiry, StoreError, StoreResult, WantedJob, WatchShare,
+};
 use rewheel_core::{
     Actor, ExpiryWatch, HolderId, Limits, NewHolder, Retain, Role, Timestamp, TokenId, Wanted,
     WorkerOwner,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[track_caller]
@@ -29,6 +32,36 @@ pub async fn lists_a_holder_as_it_joined(subject: &Subject) {
     assert_eq!((holder.name, holder.lease_ttl), (new.name, LEASE_TTL));
     assert_eq!((holder.joined, holder.renewed, holder.renewals), (joined, joined, 0));
     assert_eq!((holder.expired, holder.died), (false, None));
+}
+
+/// Every engine is watched by all; every living worker is in two of the shares, or in the only one.
+pub async fn each_worker_is_in_two_shares_of_engines(subject: &Subject) {
+    let role = Role::Worker { owner: WorkerOwner::NoToken };
+    let mut workers = Vec::new();
+    for _ in 0..20 {
+        let new = NewHolder { role, ..new_holder(subject) };
+        subject.store.join(&new).await.unwrap();
+        workers.push(new.id);
+    }
+    let engines = [subject.holder().await, subject.holder().await];
+    subject.store.leave(workers[7]).await.unwrap();
+    let gone = subject.holder().await;
+    subject.store.leave(gone).await.unwrap();
+    for of in [1, 2, 3, 7, 100] {
+        let mut seen: BTreeMap<HolderId, u32> = BTreeMap::new();
+        for index in 0..of {
+            let share = WatchShare::new(index, of);
+            for holder in subject.store.watched_holders(share).await.unwrap() {
+                assert_eq!(Some(&holder), subject.find(holder.id).await.as_ref());
+                *seen.entry(holder.id).or_default() += 1;
+            }
+        }
+        for worker in &workers {
+            let times = if *worker == workers[7] { None } else { Some(of.min(2)) };
+            assert_eq!(seen.remove(worker), times, "{of} engines");
+        }
+        assert_eq!(seen, engines.map(|engine| (engine, of)).into(), "{of} engines");
+    }
 }
 
 /// A worker reads back with its owner; joining again does not change it.

@@ -8,7 +8,7 @@ use rewheel_core::store::{
     KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
     SampleStore, Settled, Settlement, Store, StoreChange, StoreResult, SubmitStore, Sweep, Tally,
-    TokenStore, Wakes, Watch, WorkStore,
+    TokenStore, Wakes, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -124,6 +124,10 @@ impl LeaseStore for FaultyStore {
 
     async fn holders(&self) -> StoreResult<Vec<Holder>> {
         self.through(Verb::Holders, self.inner.holders()).await
+    }
+
+    async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+        self.through(Verb::WatchedHolders, self.inner.watched_holders(share)).await
     }
 
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>> {

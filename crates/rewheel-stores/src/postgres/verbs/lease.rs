@@ -5,8 +5,10 @@ use super::super::row::{
     count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
 };
 use super::super::session::{Param, Session};
-use super::super::statements::{EXPIRE_HOLDER, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
-use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob};
+use super::super::statements::{
+    EXPIRE_HOLDER, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW, WATCHED_HOLDERS,
+};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 use tokio_postgres::Row;
 
@@ -60,6 +62,18 @@ pub(in super::super) async fn leave(
 
 pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holder>, VerbError> {
     let rows = session.query(&HOLDERS, &[&session.offset()]).await?;
+    rows.iter().map(read_holder).collect()
+}
+
+pub(in super::super) async fn watched_holders(
+    session: &Session<'_>,
+    share: WatchShare,
+) -> Result<Vec<Holder>, VerbError> {
+    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let (of, remainders) = share.remainders();
+    let [one, other] = remainders.map(number);
+    let params: [Param<'_>; 4] = [&session.offset(), &number(of), &one, &other];
+    let rows = session.query(&WATCHED_HOLDERS, &params).await?;
     rows.iter().map(read_holder).collect()
 }
 

@@ -4,7 +4,7 @@ use super::super::error::VerbError;
 use super::super::row::{duration, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
-use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
 use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp};
 
 pub(in super::super) fn join(
@@ -51,9 +51,25 @@ pub(in super::super) fn leave(tx: &Transaction<'_, '_>, holder: HolderId) -> Res
 }
 
 pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>, VerbError> {
-    let statement = tx.sql(include_str!("../sql/holders.sql"))?;
+    read_holders(tx, include_str!("../sql/holders.sql"), ())
+}
+
+pub(in super::super) fn watched_holders(
+    tx: &Transaction<'_, '_>,
+    share: WatchShare,
+) -> Result<Vec<Holder>, VerbError> {
+    let (of, [one, other]) = share.remainders();
+    read_holders(tx, include_str!("../sql/watched_holders.sql"), (of, one, other))
+}
+
+fn read_holders(
+    tx: &Transaction<'_, '_>,
+    sql: &'static str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<Holder>, VerbError> {
+    let statement = tx.sql(sql)?;
     let mut statement = statement.get();
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query(values)?;
     let mut holders = Vec::new();
     while let Some(row) = rows.next()? {
         holders.push(read_holder(row, tx.now)?);
