@@ -246,7 +246,7 @@ impl Known {
 
 impl Reading {
     /// Returns from where a lane is read, if the lanes are in the order of their numbers.
-    pub(super) fn from_of(&self, lane: i32) -> i64 {
+    pub(super) fn start_of(&self, lane: i32) -> i64 {
         self.lanes.binary_search(&lane).map_or(i64::MIN, |nth| self.from[nth])
     }
 }
