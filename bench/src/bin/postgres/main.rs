@@ -10,6 +10,7 @@ mod report;
 mod counters;
 mod pages;
 mod pinned;
+mod trickle;
 mod idle;
 #[path = "../../machine.rs"]
 mod machine;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::load::Load;
 use crate::server::Server;
 
-const USAGE: &str = "postgres [pages|pinned|idle] URL [--rounds N] [--jobs N] [--payload-bytes N] \
+const USAGE: &str = "postgres [pages|pinned|trickle|idle] URL [--rounds N] [--jobs N] [--payload-bytes N] \
                      [--samples N] [--only SUBJECT]... [--json]
 
 URL is that of a server where databases may be made, such as postgres://postgres@localhost/postgres.";
@@ -43,6 +44,8 @@ enum What {
     Compare,
     Pages,
     Pinned,
+    /// As `Pinned`, for an engine that keeps up.
+    Trickle,
     Idle,
     /// The process that only submits, so that jobs come from another process.
     SubmitSide,
@@ -68,6 +71,7 @@ async fn run(options: &Options) -> Result<()> {
         What::Compare => compare::run(&server, &load(100_000), options).await,
         What::Pages => pages::print(&server, &load(1_000_000)).await,
         What::Pinned => pinned::print(&server, &load(1_000_000)).await,
+        What::Trickle => trickle::print(&server, &load(600 * trickle::RATE)).await,
         What::Idle => idle::print(&server).await,
         What::SubmitSide => Ok(()),
     }
@@ -78,6 +82,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
     let what = match args.peek().map(String::as_str) {
         Some("pages") => What::Pages,
         Some("pinned") => What::Pinned,
+        Some("trickle") => What::Trickle,
         Some("idle") => What::Idle,
         Some("submit-side") => What::SubmitSide,
         Some(_) | None => What::Compare,

@@ -27,7 +27,7 @@ use std::time::Duration;
 const FLOORS_MAX: usize = 1_000;
 
 /// How far floors stay behind the time: transactions that submit jobs rarely take longer to commit.
-pub(super) const MARGIN: Duration = Duration::from_millis(200);
+const MARGIN: Duration = Duration::from_millis(200);
 
 /// How far below a floor statements look once per second. Transactions of applications rarely take longer.
 pub(super) const LATE: Duration = Duration::from_secs(10);
@@ -40,10 +40,6 @@ const LOOK_SHARE: u32 = 50;
 
 /// Maximum time between two looks, whatever they cost.
 const LOOK_MAX: Duration = Duration::from_secs(30);
-
-/// How far below the first list of a claim the next look starts. One statement takes the number of a list and commits it: rarely do that
-/// many others commit in between.
-const LISTS_LATE: i64 = 8;
 
 /// The floors of lanes, by their numbers.
 #[derive(Debug)]
@@ -187,7 +183,7 @@ impl Floors {
         let took = self.clock.now().since(reading.began);
         let mut known = self.known();
         known.looking = None;
-        known.hold = took.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_MAX);
+        known.hold = hold_after(took);
         for (lane, from) in reading.lanes.iter().zip(&reading.from) {
             // A floor that was raised meanwhile was raised by a statement that read from the old one.
             if let Some(floor) = known.floors.get_mut(lane)
@@ -246,96 +242,24 @@ impl Known {
 
 impl Reading {
     /// Returns from where a lane is read, if the lanes are in the order of their numbers.
-    pub(super) fn from_of(&self, lane: i32) -> i64 {
+    pub(super) fn start_of(&self, lane: i32) -> i64 {
         self.lanes.binary_search(&lane).map_or(i64::MIN, |nth| self.from[nth])
     }
 }
 
-/// Up to when looks for rows by their time found none: those of overdue jobs and of deadlines. The next look starts [`LATE`] below that,
-/// and every so often at the very beginning, as with lanes.
-#[derive(Debug)]
-pub(super) struct LookFloor {
-    known: Mutex<Option<Clean>>,
-    clock: Clock,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Clean {
-    /// The store's time of the latest look.
-    at: i64,
-    /// The first list of a claim.
-    list: i64,
-    /// When the latest look at everything began.
-    looked: Moment,
-    /// The time between two of those.
-    hold: Duration,
-}
-
-/// From where one look starts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LookFrom {
-    pub(super) at: i64,
-    /// The first list of a claim to look at.
-    pub(super) list: i64,
-    began: Moment,
-}
-
-impl LookFloor {
-    pub(super) fn new(clock: Clock) -> LookFloor {
-        LookFloor { known: Mutex::default(), clock }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<Clean>> {
-        // Nothing that can panic runs under this lock.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn from(&self) -> LookFrom {
-        let began = self.clock.now();
-        match *self.known() {
-            Some(clean) if began.since(clean.looked) < clean.hold => {
-                LookFrom { at: before(clean.at, LATE), list: clean.list, began }
-            }
-            Some(_) | None => LookFrom { at: i64::MIN, list: i64::MIN, began },
-        }
-    }
-
-    /// Records that a look at `now` found nothing, and the first list of a claim, if there is one.
-    pub(super) fn found_nothing(&self, from: LookFrom, now: i64, list: Option<i64>) {
-        let took = self.clock.now().since(from.began);
-        let mut known = self.known();
-        // A list that commits late has a lower number.
-        let list = list.map(|list| list.saturating_sub(LISTS_LATE));
-        if from.at == i64::MIN {
-            let list = list.or(known.map(|clean| clean.list)).unwrap_or(i64::MIN);
-            let hold = took.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_MAX);
-            *known = Some(Clean { at: now, list, looked: from.began, hold });
-        } else if let Some(clean) = known.as_mut() {
-            (clean.at, clean.list) = (now, list.unwrap_or(clean.list));
-        }
-    }
-
-    /// Lowers the floor to the time of a row that was written: the next look finds it.
-    pub(super) fn lower(&self, at: i64) {
-        if let Some(clean) = self.known().as_mut() {
-            clean.at = clean.at.min(at);
-        }
-    }
-
-    /// Records that a look found something: the next one starts at the very beginning.
-    pub(super) fn found(&self) {
-        *self.known() = None;
-    }
+/// Returns the time between two looks that take this long.
+pub(super) fn hold_after(took: Duration) -> Duration {
+    took.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_MAX)
 }
 
 /// Returns the time that is this much earlier.
-fn before(at_ms: i64, by: Duration) -> i64 {
+pub(super) fn before(at_ms: i64, by: Duration) -> i64 {
     at_ms.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Floors, LATE, LOOK_EVERY, LOOK_MAX, LookFloor, Reading};
+    use super::{Floors, LATE, LOOK_EVERY, LOOK_MAX, Reading};
     use rewheel::{Clock, ManualClock};
     use rewheel_core::Timestamp;
     use std::time::Duration;
@@ -501,27 +425,5 @@ mod tests {
         assert_eq!(floor(&floors), EDGE - 500);
         clock.advance(LOOK_EVERY);
         assert_eq!(floors.all().from, [EDGE - 500 - LATE_MS]);
-    }
-
-    #[test]
-    fn a_look_by_time_starts_where_the_last_one_found_nothing() {
-        let clock = ManualClock::new();
-        let floor = LookFloor::new(Clock::from(&clock));
-        let first = floor.from();
-        assert_eq!((first.at, first.list), (i64::MIN, i64::MIN));
-        clock.advance(Duration::from_millis(100));
-        floor.found_nothing(first, NOW, Some(500));
-        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 8));
-        floor.found_nothing(floor.from(), NOW + 1, None);
-        assert_eq!((floor.from().at, floor.from().list), (NOW + 1 - LATE_MS, 500 - 8));
-        floor.lower(NOW - 99);
-        assert_eq!(floor.from().at, NOW - 99 - LATE_MS);
-        // The first look began five seconds ago.
-        clock.advance(Duration::from_millis(4_900));
-        assert_eq!(floor.from().at, i64::MIN);
-        floor.found_nothing(floor.from(), NOW, None);
-        assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 8));
-        floor.found();
-        assert_eq!(floor.from().at, i64::MIN);
     }
 }

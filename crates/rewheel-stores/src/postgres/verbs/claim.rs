@@ -373,7 +373,7 @@ fn read_heads(
     for row in rows {
         let (now, number) = (instant(row.try_get(0)?), row.try_get(1)?);
         let due = row.try_get::<_, Option<i64>>(6)?.map(instant);
-        let from = reading.from_of(number);
+        let from = reading.start_of(number);
         // Jobs that are due later are not claimed soon: such a lane needs no floor.
         if from != i64::MIN || due.is_some_and(|due| due <= now) {
             let until = due.unwrap_or(Timestamp::from_millis(i64::MAX));

@@ -268,17 +268,11 @@ impl<'a> Insertion<'a> {
 
     /// Returns lanes and due times of stored jobs that may be below a floor.
     fn past_due(&self, answers: &[Inserted]) -> Vec<(i32, i64)> {
-        let jobs = self.lanes.of_jobs.iter().zip(answers);
-        let jobs = jobs.filter_map(|(lane, answer)| match answer {
-            Inserted::Created { leased: None, due } if *due < self.now => {
-                Some(((*lane)?, due.as_millis()))
-            }
-            Inserted::Created { .. }
-            | Inserted::Duplicate { .. }
-            | Inserted::Refused(_)
-            | Inserted::LeftOut => None,
+        let jobs = self.lanes.of_jobs.iter().zip(answers).filter_map(|(lane, answer)| {
+            let Inserted::Created { leased: None, due } = answer else { return None };
+            Some(((*lane)?, due.as_millis()))
         });
-        jobs.collect()
+        jobs.filter(|(_, due)| *due < self.now.as_millis()).collect()
     }
 
     /// Returns the jobs to store, with their lanes.
