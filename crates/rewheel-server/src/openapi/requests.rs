@@ -191,7 +191,7 @@ fn kind_settings() -> Value {
         .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}))
         .may("floor", rate())
         .closed(
-            "Retry budget of all nodes together: `ratio` retries per first attempt; `floor` retries are always allowed.",
+            "Retry budget of all nodes together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed.",
         );
     let mut callback = reference("Callback");
     callback["description"] = "The HTTP callback of a kind with the runner `callback`.".into();

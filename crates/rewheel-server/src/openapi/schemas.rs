@@ -78,7 +78,7 @@ fn problem() -> Value {
         .has("type", json!({"type": "string", "pattern": "^urn:rewheel:problem:[a-z_]+$"}))
         .has("title", text())
         .has("status", json!({"type": "integer", "minimum": 400, "maximum": 599}))
-        .has("code", about(text(), "Error code. Programs should decide by this field."))
+        .has("code", about(text(), "Error code. Programs should use this field to tell errors apart."))
         .has("detail", about(text(), "Description of the error for people. The text may change between releases."))
         .has("errors", list(error))
         .has("hint", about(or_null(text()), "What to do about the error."))
@@ -362,7 +362,7 @@ fn stats() -> Value {
         .has("concurrency", count())
         .has("concurrency_free", count())
         .has("waiting", count())
-        .has("decisions", list(decision.open("Number of decisions of one type.")))
+        .has("decisions", list(decision.open("Number of attempts that ended with one type of decision (what follows an attempt, such as succeed or retry).")))
         .has("notices", list(notices.open("Counters of one notification route.")));
     let holders = Object::new().has("alive", count());
     Object::new()
