@@ -129,7 +129,7 @@ pub(crate) enum Command {
     Bench(Box<BenchArgs>),
     /// Create or update the tables of a store
     Migrate {
-        /// Use this store: sqlite://rewheel.db
+        /// Use this store, such as sqlite://rewheel.db
         #[arg(long, value_name = "URL")]
         store: SecretUrl,
     },
@@ -145,14 +145,14 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConfigFile {
-    /// Read this config file (default: rewheel.toml in this folder, if it exists)
+    /// Read this config file (default: rewheel.toml in the current folder, if it exists)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serve {
-    /// Read this config file (default: rewheel.toml in this folder, if it exists)
+    /// Read this config file (default: rewheel.toml in the current folder, if it exists)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -219,7 +219,7 @@ pub(crate) enum OperationsCommand {
 pub(crate) enum NotifyCommand {
     /// Send a test notification to every route in the config, and print the results
     Test {
-        /// Read this config file (default: rewheel.toml in this folder, if it exists)
+        /// Read this config file (default: rewheel.toml in the current folder, if it exists)
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -231,7 +231,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
 
-    /// Read this config file (default: rewheel.toml in this folder, if it exists)
+    /// Read this config file (default: rewheel.toml in the current folder, if it exists)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Benchmarks this machine: rates of submitting, running and firing jobs, and start latency.
+//! Benchmarks this machine: the rates at which jobs are submitted, run and started by the timing wheel, and the start latency.
 
 mod store_location;
 mod raw;
@@ -21,28 +21,28 @@ use std::time::Duration;
 /// The arguments of `rewheel bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// Name what to measure (default: everything)
+    /// Name the benchmarks to run (default: all except `scale`)
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
     /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
-    /// Run this many jobs per round (default 50000; for scale, 10000000 that wait)
+    /// Run this many jobs per round (default 50000; `scale` stores 10000000 jobs that wait)
     #[arg(long)]
     pub(crate) jobs: Option<usize>,
-    /// For scale: spread the jobs over this many tenants
+    /// For the benchmark `scale`: spread the jobs over this many tenants
     #[arg(long, default_value_t = 100_000)]
     pub(crate) tenants: usize,
-    /// For scale: spread the jobs over this many kinds
+    /// For the benchmark `scale`: spread the jobs over this many kinds
     #[arg(long, default_value_t = 10_000)]
     pub(crate) kinds: usize,
-    /// For scale: run this many engines on the store
+    /// For the benchmark `scale`: run this many engines on the store
     #[arg(long, default_value_t = 100)]
     pub(crate) nodes: usize,
-    /// For scale: register this many remote workers
+    /// For the benchmark `scale`: register this many remote workers
     #[arg(long, default_value_t = 1_000)]
     pub(crate) workers: usize,
-    /// For scale: measure idle engines for this long
+    /// For the benchmark `scale`: measure idle engines for this long
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     pub(crate) idle: Duration,
     /// Give each job a payload of this size
@@ -54,13 +54,13 @@ pub(crate) struct BenchArgs {
     /// Run this many rounds, and report the median
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Also measure one plain table on the same disk or server
+    /// Also measure a plain table on the same disk or server, for comparison
     #[arg(long)]
     pub(crate) raw: bool,
     /// Keep succeeded jobs for this long
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     pub(crate) keep_succeeded: Duration,
-    /// Send spans and metrics to this OpenTelemetry collector: http://127.0.0.1:4318
+    /// Send spans and metrics to this OpenTelemetry collector, such as http://127.0.0.1:4318
     #[arg(long)]
     pub(crate) otlp: Option<String>,
 }
@@ -70,15 +70,15 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// Submit jobs, a thousand at a time
     Submit,
-    /// Claim, run and settle jobs
+    /// Claim jobs, run them and store their results
     Drain,
     /// Measure the time from submit to handler, one job at a time
     Latency,
-    /// Measure how late jobs with a delay start, beside a plain sleep
+    /// Measure how late delayed jobs start, compared with a plain sleep
     Wheel,
-    /// Call a local echo server by HTTP callbacks, beside `wrk` if it is installed
+    /// Call a local echo server by HTTP callbacks, compared with `wrk` if that is installed
     Callback,
-    /// Measure a large store beside a small one: idle nodes, claims, statistics; runs only if named
+    /// Compare a large store with a small store: idle nodes, claims, statistics; runs only if you name it
     Scale,
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// The exit codes.
 pub(crate) mod exit {
-    /// The command failed, or the doctor found a problem.
+    /// The command failed, or `rewheel doctor` found a problem.
     pub(crate) const FAILED: u8 = 1;
     /// The arguments, the config or a value in the request are not valid.
     pub(crate) const USAGE: u8 = 2;
@@ -25,7 +25,7 @@ pub(crate) mod exit {
     pub(crate) const AUTH: u8 = 4;
     /// The resource does not exist.
     pub(crate) const NOT_FOUND: u8 = 5;
-    /// The current state does not allow it.
+    /// The current state of the resource does not allow the request.
     pub(crate) const CONFLICT: u8 = 6;
     /// The server or the store is unavailable.
     pub(crate) const UNAVAILABLE: u8 = 7;
@@ -40,7 +40,7 @@ pub(crate) struct CliError {
     pub(crate) code: u8,
     /// The cause.
     pub(crate) error: anyhow::Error,
-    /// What to do about it.
+    /// What to do about the error.
     pub(crate) hint: Option<String>,
     /// The problem document, if the server sent one.
     pub(crate) problem: Option<String>,

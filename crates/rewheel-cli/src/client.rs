@@ -189,7 +189,7 @@ impl Client {
     }
 }
 
-/// Names the file that contains the token, to keep it out of the environment.
+/// Names the file that contains the token, so that the token itself is not in the environment.
 const TOKEN_FILE: &str = "REWHEEL_TOKEN_FILE";
 
 /// Returns the token as a header that is never printed.

@@ -15,7 +15,7 @@ pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), CliError
     output.answer(document, || match file {
         Some(file) => format!("{}: ok", file.display()),
         None => {
-            "no rewheel.toml in this folder: the defaults and the environment variables are valid"
+            "no rewheel.toml in the current folder: the defaults and the environment variables are valid"
                 .to_owned()
         }
     });

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 pub(crate) enum Consent {
     /// The change can be undone and harms nothing.
     NotNeeded,
-    /// Ask on a terminal; scripts continue.
+    /// Ask if there is a terminal; without a terminal (in a script), continue without asking.
     OnTerminal,
     /// The change cannot be undone: ask on a terminal, and refuse without one.
     Always,

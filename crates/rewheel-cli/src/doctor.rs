@@ -87,8 +87,8 @@ impl Clock {
             )
         } else {
             format!(
-                "the store's clock is {off} ms {side} this machine's: jobs use the store's clock, so times in logs and the `due` of \
-                 submitted jobs differ by that much; synchronise both clocks with NTP"
+                "the store's clock is {off} ms {side} this machine's: jobs use the store's clock, so log times and `due` times from \
+                 this machine are wrong by that much; synchronise both clocks with NTP"
             )
         };
         Check { name: "clock", ok, message }
@@ -116,11 +116,11 @@ fn examine(
         message: match missing {
             0 => format!("all {} jobs are accounted for", books.submitted),
             1.. => format!(
-                "submitted jobs that are missing from the store: {missing}; rows were deleted by hand, or this is a bug: \
-                 restore a backup"
+                "submitted jobs that are missing from the store: {missing}; either rows were deleted by hand, or Rewheel \
+                 has a bug; in both cases restore a backup"
             ),
             _ => format!(
-                "jobs in the store that were never submitted: {}; rows were added by hand, or this is a bug",
+                "jobs in the store that were never submitted: {}; either rows were added by hand, or Rewheel has a bug",
                 missing.unsigned_abs()
             ),
         },

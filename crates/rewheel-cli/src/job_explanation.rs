@@ -12,7 +12,7 @@ pub(crate) fn sentence(job: &Value) -> String {
             // The due time is not the reason for the wait, and may have passed.
             Some(held) => {
                 let because = text(&job["due_because"]["text"]);
-                format!("waits: {held}; due {}: {because}", text(&job["due"]))
+                format!("waits because {held}; due {} ({because})", text(&job["due"]))
             }
         },
         "leased" if runs(job) => {
@@ -20,11 +20,16 @@ pub(crate) fn sentence(job: &Value) -> String {
         }
         "leased" => waiting(job, &format!("waits on holder {holder}")) + wanted(job),
         "paused" => {
-            format!("{}; waits until an operator resumes it", stopped(job, "pause", "paused"))
+            format!(
+                "{}; the job waits until an operator resumes it",
+                stopped(job, "pause", "paused")
+            )
         }
         "succeeded" => format!("succeeded with attempt {attempt} at {}", text(&job["finished"])),
         "failed" => format!("{}: final", given_up(job)),
-        "dead" => format!("{}; waits until an operator retries or cancels it", given_up(job)),
+        "dead" => {
+            format!("{}; the job waits until an operator retries or cancels it", given_up(job))
+        }
         "cancelled" => stopped(job, "cancel", "cancelled"),
         other => format!("is {other}"),
     }
@@ -59,7 +64,7 @@ fn wanted(job: &Value) -> &'static str {
     }
 }
 
-/// Returns whether a leased job has started: then the current attempt has no record yet.
+/// Returns whether a leased job has started: its current attempt has no record yet, so it is later than the last recorded one.
 fn runs(job: &Value) -> bool {
     let counted = |record: &&Value| !matches!(text(&record["decision"]), "snooze" | "pause");
     let used =
@@ -67,8 +72,8 @@ fn runs(job: &Value) -> bool {
     job["attempt"].as_u64() > Some(used.unwrap_or(0))
 }
 
-/// Says what stopped a job: a rule, which leaves a record, an operator in the audit log, or its
-/// handler.
+/// Says what stopped a job: a rule (which leaves a record of an attempt), an operator (who is in the
+/// audit log), or the handler of the job.
 fn stopped(job: &Value, verb: &str, done: &str) -> String {
     let audit = job["audit"].as_array().map_or(&[][..], Vec::as_slice);
     let by = audit.iter().find(|entry| entry["what"] == verb).map(|entry| text(&entry["who"]));
@@ -79,7 +84,7 @@ fn stopped(job: &Value, verb: &str, done: &str) -> String {
     }
 }
 
-/// Returns the latest failed attempt, if it led to this decision.
+/// Returns the record of the latest attempt, if the attempt ended with this decision.
 fn last<'a>(job: &'a Value, decision: &str) -> Option<&'a Value> {
     records(job).last().filter(|record| record["decision"] == decision)
 }
@@ -156,10 +161,9 @@ mod tests {
             "waits on holder h until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
         );
         check("leased", json!({"holder": "h", "attempt": 2}), "running attempt 2 of 8 on holder h");
-        let handler = "paused by its handler; waits until an operator resumes it";
+        let handler = "paused by its handler; the job waits until an operator resumes it";
         check("paused", json!({}), handler);
-        let by_rule =
-            "paused after an attempt ended with rejected 409; waits until an operator resumes it";
+        let by_rule = "paused after an attempt ended with rejected 409; the job waits until an operator resumes it";
         check("paused", json!({"attempts": attempt("pause")}), by_rule);
         let finished = json!({"finished": LATER});
         check(
@@ -176,13 +180,13 @@ mod tests {
         check(
             "dead",
             failure,
-            "given up after attempt 1 of 8, because of rejected 409; waits until an operator retries or cancels it",
+            "given up after attempt 1 of 8, because of rejected 409; the job waits until an operator retries or cancels it",
         );
         let dead = json!({"failure": {"category": "deadline", "code": null, "message": "late"}});
         check(
             "dead",
             dead,
-            "given up after attempt 1 of 8, because of deadline; waits until an operator retries or cancels it",
+            "given up after attempt 1 of 8, because of deadline; the job waits until an operator retries or cancels it",
         );
         let late = json!({"attempt": 0, "failure": {"category": "deadline", "code": null}});
         check("failed", late, "given up before its first attempt, because of deadline: final");
@@ -195,7 +199,7 @@ mod tests {
             {"what": "pause", "who": "token:night"}]);
         let by = json!({"audit": audit, "attempts": attempt("retry")});
         check("cancelled", by.clone(), "cancelled by token:ops");
-        check("paused", by, "paused by token:night; waits until an operator resumes it");
+        check("paused", by, "paused by token:night; the job waits until an operator resumes it");
         let rule = json!({"finished": LATER, "attempts": attempt("cancel")});
         check("cancelled", rule, "cancelled after an attempt ended with rejected 409");
     }
@@ -221,8 +225,13 @@ mod tests {
     fn what_holds_a_job_up_is_told() {
         let says = |held: Value| {
             let sentence = sentence(&job("scheduled", json!({"held_because": held})));
-            let because = format!("; due {LATER}: attempt 1 timed out; waiting 1s");
-            sentence.strip_prefix("waits: ").unwrap().strip_suffix(&because).unwrap().to_owned()
+            let because = format!("; due {LATER} (attempt 1 timed out; waiting 1s)");
+            sentence
+                .strip_prefix("waits because ")
+                .unwrap()
+                .strip_suffix(&because)
+                .unwrap()
+                .to_owned()
         };
         let paused =
             json!({"reason": "paused", "until": null, "text": "an operator paused the kind"});
@@ -233,7 +242,9 @@ mod tests {
         check(
             "scheduled",
             json!({"due": CREATED, "held_because": parked}),
-            &format!("waits: its kind is parked; due {CREATED}: attempt 1 timed out; waiting 1s"),
+            &format!(
+                "waits because its kind is parked; due {CREATED} (attempt 1 timed out; waiting 1s)"
+            ),
         );
         check(
             "scheduled",

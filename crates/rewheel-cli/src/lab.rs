@@ -23,7 +23,7 @@ const POLICIES: [&str; 5] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// Simulate this retry policy: `none`, or as in the config, plus `budget 10%` and `breaker` (repeatable)
+    /// Simulate this retry policy: `none`, or a policy such as `4 attempts, fixed 100ms, budget 10%, breaker` (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<Policy>,
     /// Simulate this many client processes

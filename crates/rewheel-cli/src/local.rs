@@ -10,18 +10,18 @@ use std::sync::Arc;
 /// The default name of the config file.
 const CONFIG: &str = "rewheel.toml";
 
-/// Reads the config: the named file, or the one in this folder if it exists.
+/// Reads the config: the named file, or `rewheel.toml` in the current folder if it exists.
 pub(crate) fn config(named: Option<&Path>) -> Result<Config, CliError> {
     Ok(Config::load(config_file(named).as_deref(), environment())?)
 }
 
-/// Returns the config file: the named one, or the one in this folder if it exists.
+/// Returns the config file: the named file, or `rewheel.toml` in the current folder if it exists.
 pub(crate) fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     let found = || Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
     named.map(Path::to_owned).or_else(found)
 }
 
-/// Returns the environment. A name or value that is not Unicode cannot be one of ours.
+/// Returns the environment, without names and values that are not Unicode: no setting of Rewheel has those.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -79,7 +79,7 @@ impl Order {
         self
     }
 
-    /// Confirms that an empty filter means all jobs.
+    /// Selects all jobs. The server accepts an empty filter only with `all`, so that no mistake changes every job.
     pub(crate) fn about_all(mut self) -> Order {
         self.body.insert("all".to_owned(), json!(true));
         self.about(Map::new())
@@ -139,7 +139,7 @@ pub(crate) async fn order(
         ended = follow(&id, client) => ended?,
         _ = tokio::signal::ctrl_c() => {
             let error = anyhow::anyhow!("operation {id} continues in the background");
-            let hint = format!("see it with `rewheel operations show {id}`, stop it with `rewheel operations abort {id}`");
+            let hint = format!("show the operation with `rewheel operations show {id}`, stop it with `rewheel operations abort {id}`");
             return Err(CliError::new(exit::INTERRUPTED, error).hint(hint));
         }
     };
@@ -215,7 +215,7 @@ fn counted(preview: &Value) -> String {
 fn told(operation: &Value) -> String {
     let (verb, state) = (text(operation, "verb"), text(operation, "state"));
     let mut lines = vec![format!(
-        "{verb} is {state}: {} of {} jobs changed ({})",
+        "operation {verb} is {state}: {} of {} jobs changed ({})",
         text(operation, "done"),
         text(operation, "total"),
         text(operation, "id")

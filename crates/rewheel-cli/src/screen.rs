@@ -1,7 +1,7 @@
 //! Escapes control characters in text from other systems before it is printed.
 //!
 //! Failure messages, keys and names come from callees, clients and servers. A control character in them could clear the
-//! screen, and a bidirectional override could reorder a line. Everything that the command prints passes one of these functions.
+//! screen, and a bidirectional override could reorder a line. Everything that the command prints goes through one of these functions.
 
 use rewheel_core::is_unprintable;
 use serde_json::Value;

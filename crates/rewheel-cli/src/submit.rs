@@ -50,7 +50,7 @@ pub(crate) async fn remotely(
     Ok(())
 }
 
-/// Submits directly into a store. A server or engine on it finds the job at its next poll.
+/// Submits directly into a store. A server or engine that uses this store finds the job at its next poll.
 pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), CliError> {
     let config = local::config(None)?;
     let text = body(args)?;
@@ -119,7 +119,7 @@ fn body(args: &Submit) -> Result<String, CliError> {
     serde_json::to_string(&body).map_err(|error| CliError::new(exit::FAILED, error))
 }
 
-/// Reads JSON text unchanged: the argument itself, a file, or stdin. `what` names it in errors.
+/// Reads JSON text unchanged: the argument itself, a file, or stdin. `what` is the name of this input in errors.
 pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, CliError> {
     let text =
         if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };

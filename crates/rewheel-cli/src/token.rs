@@ -38,7 +38,7 @@ pub(crate) enum TokenCommand {
 /// Where the tokens are stored.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Use this store directly, without a server; the first token needs it
+    /// Use this store directly, without a server; needed to create the first token
     #[arg(long, value_name = "URL")]
     store: Option<SecretUrl>,
 }

@@ -51,7 +51,7 @@ async fn watch(
         tokio::time::sleep(every).await;
         last.next(client).await
     };
-    // Runs beside the keyboard input: an unresponsive server must not block quitting.
+    // Runs concurrently with the keyboard input: an unresponsive server must not block quitting.
     let mut next = Box::pin(look(watched.last.clone()));
     loop {
         terminal.draw(|frame| view::draw(frame, &watched))?;

@@ -3,7 +3,7 @@
 /// Replaces a secret in everything that is shown. A client that sends it back has not seen the secret.
 pub const MASKED: &str = "***";
 
-/// Words that may stand beside a variable: they name an authentication scheme and are not secrets.
+/// Words that may appear next to a variable: they name an authentication scheme and are not secrets.
 const SCHEMES: [&str; 6] = ["apikey", "basic", "bearer", "digest", "key", "token"];
 
 /// Returns the displayable value of a header or a signing secret: unchanged if it only names environment variables, otherwise

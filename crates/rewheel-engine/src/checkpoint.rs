@@ -68,7 +68,9 @@ impl Checkpoints {
     async fn save(&self, payload: Vec<u8>) -> Result<(), CheckpointError> {
         let (bytes, bytes_max) = (payload.len(), self.bytes_max);
         if bytes > bytes_max {
-            let why = format!("it has {bytes} bytes; engine.payload_bytes_max is {bytes_max}");
+            let why = format!(
+                "the new payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)"
+            );
             return Err(CheckpointError::Unfit(why));
         }
         if !self.store.checkpoint(self.holder, self.lease, &payload).await? {

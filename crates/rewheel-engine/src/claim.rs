@@ -133,7 +133,7 @@ impl Claims {
         match self.begin(room).await {
             Ok(next) => next.min(poll),
             Err(error) => {
-                tracing::debug!(%error, "failed to read lanes: claiming again at the next poll");
+                tracing::debug!(%error, "failed to read the lanes (groups of jobs to claim from): retrying at the next poll");
                 poll
             }
         }

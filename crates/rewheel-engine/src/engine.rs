@@ -106,7 +106,7 @@ impl fmt::Display for Shutdown {
         let Shutdown { given_back, finished, abandoned } = self;
         write!(f, "released {given_back} jobs that had not started, finished {finished}")?;
         if *abandoned > 0 {
-            write!(f, ", abandoned {abandoned} that took too long and run again")?;
+            write!(f, ", abandoned {abandoned} that took too long; their jobs run again")?;
         }
         Ok(())
     }

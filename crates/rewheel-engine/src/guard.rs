@@ -46,7 +46,7 @@ pub(crate) struct GuardedStore {
     usual: Way,
     /// For calls that must not be repeated, because the repetition would conflict with the first attempt.
     once: Way,
-    /// Like `usual`, also inside a retry of the caller: that retry would create a new id each time, while this one repeats the
+    /// Like `usual`, also inside a retry of the caller: that retry would create a new id each time, while the retry here repeats the
     /// same job.
     insert: Way,
     /// For registration. Not refused during an outage.
@@ -111,7 +111,7 @@ impl GuardedStore {
                 all,
             ),
             insert: way(retried(insert).circuit_breaker(&breaker), statement, all),
-            // No lease is at risk before there is one: a node that starts beside others on a busy server waits as long as usual.
+            // No lease is at risk before there is one: a node that starts at the same time as others on a busy server waits as long as usual.
             join: way(retried(BLIP), statement, itself),
             leave: way(retried(BLIP), beat, itself),
             beat: way(Pipeline::new().clock(&clock), beat, itself),
@@ -145,7 +145,7 @@ impl GuardedStore {
         let mut is_unsure = false;
         let judge = |answer: &StoreResult<T>| {
             let class = self.judge(verb, way, answer);
-            // An earlier attempt may still run and collide with this one: the next attempt sees what it wrote.
+            // An earlier attempt may still run and collide with this attempt: the next attempt sees what it wrote.
             let collided = is_unsure && matches!(answer, Err(StoreError::Rejected(_)));
             is_unsure |= matches!(answer, Err(StoreError::Ambiguous(_)));
             let class = if collided { Class { verdict: Verdict::Retry, ..class } } else { class };

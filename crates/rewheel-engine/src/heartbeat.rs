@@ -92,7 +92,7 @@ impl Heartbeat {
                 self.shared.leases.set_renewed(sent);
                 self.is_failing = false;
                 if self.shared.leases.set_lease_expired(false) {
-                    tracing::info!(%holder, "lease renewed: this node starts attempts again");
+                    tracing::info!(%holder, "lease renewed: this node can start attempts");
                     self.shared.signals.look.notify_one();
                 }
                 for wish in renewed.wanted {
@@ -139,7 +139,7 @@ impl Heartbeat {
         }
     }
 
-    /// Other holders have expired this one. Its jobs may belong to others by now: only fences can tell.
+    /// Other holders have expired this holder. Its jobs may belong to others by now: only fences can tell.
     async fn join_again(&mut self, dead: HolderId) {
         let _ = self.shared.signals.to_dispatch.send(Command::Drop);
         let fresh = self.shared.new_holder_id();

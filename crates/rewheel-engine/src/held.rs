@@ -25,7 +25,7 @@ struct Seen {
     now: Timestamp,
     /// Whether any worker is connected.
     has_workers: bool,
-    /// Whether another engine is alive. It may run kinds that this one does not.
+    /// Whether another engine is alive. It may run kinds that this engine does not run.
     has_others: bool,
     limits: Vec<(FleetLimit, Option<LimitWait>)>,
 }
@@ -140,14 +140,15 @@ impl Engine {
                 let because =
                     if is_tenant { HeldReason::TenantLimit } else { HeldReason::Concurrency };
                 let most = limit.concurrency_max.unwrap_or_default();
-                let text =
-                    format!("the {whose} is at its limit of {most} running jobs in all nodes");
+                let text = format!(
+                    "the {whose} is at its limit of {most} running jobs in all nodes together"
+                );
                 HeldJob { because, until: None, text }
             }
             LimitWait::Rate(wait) => {
                 let because =
                     if is_tenant { HeldReason::TenantLimit } else { HeldReason::RateLimit };
-                let text = format!("the {whose} is at its rate limit for all nodes");
+                let text = format!("the {whose} is at its rate limit for all nodes together");
                 HeldJob { because, until: Some(seen.now.plus(*wait)), text }
             }
         })
@@ -193,8 +194,13 @@ fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
     }
     let parked = kind.parked.as_ref()?;
     let text = match kind.forced {
-        true => format!("an operator parked the kind: {}", parked.reason),
-        false => format!("the kind is parked until a probe attempt succeeds: {}", parked.reason),
+        true => {
+            format!("an operator parked the kind (opened its circuit breaker): {}", parked.reason)
+        }
+        false => format!(
+            "the kind is parked (its circuit breaker is open) until a probe attempt succeeds: {}",
+            parked.reason
+        ),
     };
     Some(HeldJob { because: HeldReason::Parked, until: None, text })
 }

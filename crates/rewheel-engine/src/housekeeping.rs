@@ -172,7 +172,7 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
         match shared.store.give_back(holder, part, shared.retain_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
             Err(error) => {
-                tracing::debug!(%error, jobs = part.len(), "failed to release claimed jobs: they run again when they are found or overdue")
+                tracing::debug!(%error, jobs = part.len(), "failed to release claimed jobs: they run later, when the engine finds them or they have passed their time limit")
             }
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));

@@ -147,7 +147,7 @@ impl Shared {
             let settings = match read_settings(kind) {
                 Ok(settings) => settings,
                 Err(error) => {
-                    tracing::warn!(kind = %kind.name, %error, "failed to read the settings of a kind: this node does not run it; upgrade this node if a newer version wrote them");
+                    tracing::warn!(kind = %kind.name, %error, "failed to read the settings of a kind: this node does not run jobs of this kind; if a newer version of Rewheel wrote the settings, upgrade this node");
                     continue;
                 }
             };
@@ -255,7 +255,8 @@ pub(crate) fn check_backoff(
 ) -> Result<(), SettingError> {
     match settings.backoff.custom_name().filter(|name| backoffs.get(name).is_none()) {
         Some(name) => {
-            let why = format!("`{name}` is not registered: use EngineBuilder::backoffs");
+            let why =
+                format!("`{name}` is not registered: register it with EngineBuilder::backoffs");
             Err(SettingError { name: "backoff", why: why.into() })
         }
         None => Ok(()),

@@ -27,7 +27,7 @@
 //!
 //! # A program
 //!
-//! A program needs three crates: `rewheel` for policies, this one for jobs, `rewheel-stores` for a
+//! A program needs three crates: `rewheel` for policies, this crate for jobs, `rewheel-stores` for a
 //! store. The types of `rewheel-core` that a program uses are exported here, those for calls to the
 //! store itself in [`store`].
 //!

@@ -343,7 +343,7 @@ impl Engine {
         Ok(selection.preview(&**self.store()).await?)
     }
 
-    /// Starts to change many jobs. The returned operation is durable, and continues on other engines if this one stops; read its
+    /// Starts to change many jobs. The returned operation is durable, and continues on other engines if this engine stops; read its
     /// progress with [`Engine::operation`].
     ///
     /// # Errors
@@ -445,7 +445,8 @@ impl Operation {
         operation.finished = job.status.finished();
         if state == OperationState::Aborted && operation.reason.is_none() {
             let failure = job.failure.as_ref().filter(|_| job.state() != State::Cancelled);
-            let why = failure.map_or("an operator aborted it", |failure| failure.message());
+            let why =
+                failure.map_or("an operator aborted the operation", |failure| failure.message());
             operation.reason = Some(why.to_owned());
         }
         Some(operation)

@@ -68,7 +68,7 @@ impl Parking {
         while !stop.is_cancelled() {
             let told = self.tick().await;
             if let Err(error) = &told {
-                tracing::debug!(%error, "failed to read or update parked kinds: retrying");
+                tracing::debug!(%error, "failed to read or update which kinds are parked (have an open circuit breaker): retrying");
             }
             let is_busy =
                 told.is_err() || self.shared.admission.has_suspected() || self.shared.has_parked();
@@ -131,7 +131,7 @@ impl Parking {
         } else if !is_down && admission.is_suspected(name) {
             if kind.parked.is_none() {
                 self.change(name, KindChange::Trust { holder }).await?;
-                tracing::info!(kind = %name, "breaker closed: this node starts attempts of the kind again");
+                tracing::info!(kind = %name, "breaker closed: this node can start attempts of the kind");
                 kind.meters.unparked(self.shared.clock.now());
             }
             admission.trusts(name);
@@ -217,7 +217,7 @@ impl Parking {
     fn tell(&self, change: &KindChange, kind: &Kind) {
         match (change, &kind.parked) {
             (KindChange::Suspect { .. }, Some(parked)) => {
-                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked: no node starts its jobs until a probe succeeds");
+                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked (its circuit breaker is open): no node starts its jobs until a probe succeeds");
                 self.shared
                     .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
             }
@@ -227,7 +227,7 @@ impl Parking {
                     true => "its breaker was removed from the settings",
                     false => "a probe succeeded",
                 };
-                tracing::info!(kind = %kind.name, reason, "kind unparked: its jobs start again");
+                tracing::info!(kind = %kind.name, reason, "kind no longer parked: its jobs can start");
                 let at = self.shared.node_time();
                 self.shared.notify(|| Notice::kind_unparked(&kind.name, at, reason));
             }

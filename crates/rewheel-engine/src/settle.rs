@@ -90,7 +90,7 @@ impl Settle {
             .random(&self.shared.random)
             .await;
         let answers = settled.unwrap_or_else(|error| {
-            tracing::error!(%error, results = settlements.len(), "results lost: the store did not accept them before their leases expired; the jobs run again");
+            tracing::error!(%error, results = settlements.len(), "results lost: the lease of this node expired, or the store failed; the jobs run again");
             self.shared.notify_persist(None, settlements.len(), &error);
             settlements.iter().map(|_| Ok(Settled::Lost)).collect()
         });
@@ -167,7 +167,7 @@ impl Settle {
                 self.shared.leases.forget(lease);
             }
             Err(error) => {
-                tracing::error!(job = %lease.job, %error, "the store rejected a result twice: the job runs again when it is overdue");
+                tracing::error!(job = %lease.job, %error, "the store rejected a result twice: the job runs again when it has passed its time limit");
                 self.shared.leases.forget(lease);
             }
         }

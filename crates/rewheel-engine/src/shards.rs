@@ -51,7 +51,7 @@ pub(crate) struct Shards {
 #[derive(Default)]
 struct Fleet {
     me: Option<HolderId>,
-    /// Every live engine, as far as this one knows.
+    /// Every live engine, as far as this engine knows.
     holders: Vec<HolderId>,
     /// The shards of other engines, by number.
     foreign: Vec<bool>,

@@ -35,7 +35,7 @@ pub enum SubmitError {
         why: String,
     },
     /// The store refuses the job.
-    #[error("refused: {0}")]
+    #[error("the job was not accepted: {0}")]
     Refused(#[from] Refusal),
     /// The store failed; it is not certain that the job is stored. Submit again with the same key.
     #[error(transparent)]
@@ -242,7 +242,7 @@ fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
     let backoffs = &engine.shared().kinds.backoffs;
     let custom = job.backoff.and_then(|backoff| backoff.custom_name());
     if let Some(name) = custom.filter(|name| backoffs.get(name).is_none()) {
-        let why = format!("`{name}` is not registered: use EngineBuilder::backoffs");
+        let why = format!("`{name}` is not registered: register it with EngineBuilder::backoffs");
         return Err(field("backoff", why));
     }
     match engine.shared().kind(&job.kind) {

@@ -96,14 +96,14 @@ pub(crate) async fn restarting(
         if shared.is_stopping() || stop.is_cancelled() {
             return;
         }
-        let why = ended.err().unwrap_or_else(|| "it ended unexpectedly".to_owned());
+        let why = ended.err().unwrap_or_else(|| "the loop ended unexpectedly".to_owned());
         let now = shared.clock.now();
         restarts.retain(|at| now.since(*at) < RESTARTS_WITHIN);
         if restarts.len() >= RESTARTS_MAX {
             return fail(&shared, name, why).await;
         }
         restarts.push(now);
-        tracing::error!(name, why, "engine loop failed: restarting it");
+        tracing::error!(name, why, "engine loop failed: restarting the loop");
         shared.notify_error("loop_restarted", &format!("the {name} loop was restarted"), &why);
         shared.loops.note_restart(name);
         tokio::select! {
@@ -126,7 +126,7 @@ pub(crate) async fn essential(
     if shared.is_stopping() || stop.is_cancelled() {
         return;
     }
-    let why = ended.err().unwrap_or_else(|| "it ended unexpectedly".to_owned());
+    let why = ended.err().unwrap_or_else(|| "the loop ended unexpectedly".to_owned());
     fail(&shared, name, why).await;
 }
 

@@ -34,7 +34,7 @@ pub struct TenantSettings {
     /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_concurrency_max: Option<u32>,
-    /// Its share beside other tenants with due jobs of the same priority: twice as much as a tenant
+    /// Its share when several tenants have due jobs of the same priority: twice as much as a tenant
     /// with half its weight. The default is 1, the maximum 100.
     pub weight: u32,
 }

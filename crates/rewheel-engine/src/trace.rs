@@ -34,7 +34,7 @@ fn parts(text: &str) -> Option<[&str; 3]> {
     let is_hex = |part: &str, length: usize| {
         part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
-    // A later version may have more fields after the flags; this one may not.
+    // A later version may have more fields after the flags; version 00 may not.
     let is_version =
         is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
     let is_set = |part: &str| part.bytes().any(|b| b != b'0');

@@ -58,7 +58,7 @@ impl Dependency {
         }
         if self.latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
             return Err(format!(
-                "the dependency can serve at most {SERVERS_MAX} requests at a time (capacity times latency), each within 1h"
+                "the dependency is too large: capacity times latency must be at most {SERVERS_MAX} requests, and the latency at most 1h"
             ));
         }
         Ok(())

@@ -97,7 +97,7 @@ fn parse(text: &str) -> Result<Policy, String> {
         let words: Vec<&str> = part.split_whitespace().collect();
         match words.as_slice() {
             ["budget", ..] if budget.is_some() => {
-                return Err("it has two budgets: remove one".to_owned());
+                return Err("the policy has two budgets: remove one".to_owned());
             }
             ["budget", words @ ..] => budget = Some(parse_budget(words)?),
             ["breaker"] => breaker = true,
@@ -110,9 +110,8 @@ fn parse(text: &str) -> Result<Policy, String> {
         }
         "none" => None,
         "" => {
-            return Err(
-                "it must start with `none` or a retry policy such as `external_api`".to_owned()
-            );
+            return Err("a policy must start with `none` or a retry policy such as `external_api`"
+                .to_owned());
         }
         text => Some(text.parse::<Retry>().map_err(|error| error.to_string())?),
     };
@@ -149,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        refuse("", "it must start with `none` or a retry policy");
-        refuse("budget 10%", "it must start with `none` or a retry policy");
+        refuse("", "a policy must start with `none` or a retry policy");
+        refuse("budget 10%", "a policy must start with `none` or a retry policy");
         refuse("none, budget 10%", "a budget needs retries");
         refuse("3 attempts, fixed 1s, budget 10", "the budget is not valid");
         refuse("3 attempts, fixed 1s, budget 0%", "the budget is not valid");

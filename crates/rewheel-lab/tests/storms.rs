@@ -93,7 +93,7 @@ fn what_cannot_be_is_refused() {
         assert!(storm().clients(clients).check().is_err(), "{clients}");
     }
     let all = Storm::new(Dependency::new(u32::MAX, seconds(3_600)), 1).check().unwrap_err();
-    assert!(all.to_string().contains("100000 requests at a time"), "{all}");
+    assert!(all.to_string().contains("at most 100000 requests"), "{all}");
     assert!(
         storm()
             .lasts(seconds(10_000))

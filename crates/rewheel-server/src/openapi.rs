@@ -36,7 +36,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Rewheel",
             "summary": "A durable retry engine with a REST API for any language.",
-            "description": "Times in responses are RFC 3339 in UTC. Durations are integers with units (`1h30m`, `250ms`). The server rejects requests with unknown fields, and the error names the field. Later releases may add fields to responses. Every error is a problem document (RFC 9457): programs should decide by its `code`. Responses with status 429 or 503 have a Retry-After header.",
+            "description": "Times in responses are RFC 3339 in UTC. Durations are integers with units (`1h30m`, `250ms`). The server rejects requests with unknown fields, and the error names the field. Later releases may add fields to responses. Every error is a problem document (RFC 9457): programs should use its `code` to tell errors apart. Responses with status 429 or 503 have a Retry-After header.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },

@@ -54,7 +54,9 @@ pub enum ServeError {
     #[error("the server failed because of an I/O error")]
     Io(#[from] std::io::Error),
     /// The engine stopped by itself; its jobs were given back.
-    #[error("{0}; other nodes can run its jobs; restart the server and report this as a bug")]
+    #[error(
+        "{0}; other nodes can run the jobs of this server; restart the server and report this as a bug"
+    )]
     Engine(EngineFailure),
     /// A second signal ended the shutdown early.
     #[error(
@@ -185,7 +187,7 @@ impl Server {
         };
         quiet.cancel();
         if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
-            tracing::warn!("closed connections that were still open at shutdown");
+            tracing::warn!("the server closed the connections that were still open at shutdown");
         }
         telemetry::flush().await;
         if let Err(error) = engine.store().close().await {

@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub enum ConnectError {
     /// The text is not the URL of a store that this build supports.
     #[error(
-        "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in this folder, \
+        "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in the current folder, \
          sqlite:///var/lib/rewheel.db for a file elsewhere, postgres://USER@HOST/DATABASE for a \
-         server, or memory:// to keep nothing"
+         PostgreSQL server, or memory:// for jobs that are lost when the process ends"
     )]
     Url {
         /// The given text; printed without its password.

@@ -9,8 +9,8 @@ pub(crate) fn unreadable_jobs(count: u64, first: &str, reason: &str) -> Risk {
         _ => format!("{count} jobs are paused because their rows cannot be read"),
     };
     let message = format!(
-        "{jobs}; first: {first}, unreadable value: {reason}; if a newer Rewheel wrote the rows, upgrade this one; \
-         otherwise repair the rows; then resume the jobs"
+        "{jobs}; first job: {first}, unreadable value: {reason}; if a newer version of Rewheel wrote the rows, upgrade this \
+         node; otherwise repair the rows; in both cases resume the jobs afterwards"
     );
     Risk { name: "unreadable_jobs", message }
 }
@@ -22,7 +22,9 @@ mod tests {
     #[test]
     fn one_job_and_many_jobs_are_counted_in_words() {
         let one = unreadable_jobs(1, "job-1", "a due reason").message;
-        assert!(one.starts_with("1 job is paused because its row cannot be read; first: job-1,"));
+        assert!(
+            one.starts_with("1 job is paused because its row cannot be read; first job: job-1,")
+        );
         let two = unreadable_jobs(2, "job-1", "a due reason").message;
         assert!(two.starts_with("2 jobs are paused because their rows cannot be read;"), "{two}");
     }

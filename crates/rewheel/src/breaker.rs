@@ -135,7 +135,7 @@ impl CircuitBreaker {
         CircuitBreakerBuilder::new(valid(Trip::time_window(length)))
     }
 
-    /// Requests a permit for one call. All other methods are built on this one.
+    /// Requests a permit for one call. All other methods call this method.
     ///
     /// ```
     /// # fn charge() -> std::io::Result<()> { Ok(()) }

@@ -170,20 +170,22 @@ impl Bulkhead {
     pub(crate) fn describe(&self) -> String {
         let BulkheadBuilder { concurrency, queue_max, .. } = self.shared.config;
         match (queue_max, self.wait_max()) {
-            (0, _) => format!("{concurrency} at once"),
+            (0, _) => format!("at most {concurrency} concurrent calls"),
             (waiting, Some(wait)) => {
                 format!(
-                    "{concurrency} at once, {waiting} waiting up to {}",
+                    "at most {concurrency} concurrent calls, {waiting} more can wait up to {}",
                     crate::duration::text(wait)
                 )
             }
-            (waiting, None) => format!("{concurrency} at once, {waiting} waiting"),
+            (waiting, None) => {
+                format!("at most {concurrency} concurrent calls, {waiting} more can wait")
+            }
         }
     }
 }
 
 /// A slot in a bulkhead; dropping it frees the slot.
-#[must_use = "the place is free again as soon as this is dropped"]
+#[must_use = "the slot is free again as soon as the permit is dropped"]
 #[derive(Debug)]
 pub struct BulkheadPermit {
     bulkhead: Bulkhead,

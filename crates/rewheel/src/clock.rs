@@ -85,7 +85,7 @@ impl Clock {
         }
     }
 
-    /// Converts a moment of another clock into a moment of this one. Clocks have different origins, so their moments cannot be
+    /// Converts a moment of another clock into a moment of this clock. Clocks have different origins, so their moments cannot be
     /// compared directly.
     pub(crate) fn convert(&self, at: Moment, other: &Clock) -> Moment {
         let is_same = match (&self.0, &other.0) {

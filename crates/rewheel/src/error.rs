@@ -29,7 +29,7 @@ pub enum GiveUpReason {
     BulkheadFull,
     /// The call was cancelled.
     Cancelled,
-    /// An outer retry is running around this one and will repeat the call.
+    /// An outer retry is running around this retry and will repeat the call.
     Nested,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for GiveUpReason {
 
 /// Error: a policy refused a call before it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("refused: {why}")]
+#[error("a policy refused the call: {why}")]
 #[non_exhaustive]
 pub struct Refused {
     /// The reason, which names the policy that refused.

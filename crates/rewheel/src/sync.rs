@@ -14,7 +14,7 @@ pub(crate) use std::sync::{
 /// Locks even if a panic in another thread left the mutex poisoned.
 ///
 /// Every critical section of this crate keeps its data consistent between any two statements, so a
-/// panic (which could only be one of ours) must not disable the caller's dependency.
+/// panic (which only this crate could cause) must not disable the caller's dependency.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -47,7 +47,7 @@ pub(crate) struct Submit {
     #[arg(long)]
     pub(crate) tenant: Option<String>,
 
-    /// Set the shard key: it selects the shard, together with the tenant
+    /// Set the shard key; the tenant and the shard key select the shard
     #[arg(long)]
     pub(crate) shard_key: Option<String>,
 
@@ -299,7 +299,7 @@ pub(crate) struct Redrive {
 /// Options for redriving many jobs.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Care {
-    /// Run this many first, and more only if they succeed, such as 1,10,100
+    /// Redrive in steps of these sizes, such as 1,10,100, then the rest; stop if too many jobs of a step fail
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) canary: Vec<u32>,
 

@@ -48,7 +48,7 @@ fn told(args: &LabArgs) -> String {
         Fault::Slow(times) => format!("is {times} times as slow"),
     };
     format!(
-        "{clients} clients make {rate} calls/s to a dependency that serves {capacity}/s, each in {}. From {} to {} it {does}.\n\
+        "{clients} clients together make {rate} calls/s to a dependency that serves {capacity} calls/s and takes {} for each. From {} to {} the dependency {does}.\n\
          The timeout of an attempt is {}. The calls use the code of the library; the time is simulated, the seed is {}.\n",
         text(args.latency),
         text(args.outage.start),
@@ -71,7 +71,7 @@ fn figures(tried: &[RouteTest]) -> String {
             percent(outcome.wasted(), outcome.served()),
             match (outcome.cut_at(), recovered) {
                 (Some(at), _) => format!(
-                    "simulation stopped after {}s: it reached its limit of requests",
+                    "stopped after {}s: the simulation reached its limit of requests",
                     at.as_secs()
                 ),
                 (None, Some(after)) => format!("{}s", after.as_secs()),

@@ -62,8 +62,8 @@ impl Look {
         json!({ "stats": stats, "kinds": kinds, "holders": holders, "incidents": incidents })
     }
 
-    /// Returns how many attempts this server has decided since its start.
-    fn decided(&self) -> u64 {
+    /// Returns how many attempts this server has finished since its start.
+    fn finished(&self) -> u64 {
         let counts = self.stats["here"]["decisions"].as_array();
         counts.into_iter().flatten().filter_map(|one| one["count"].as_u64()).sum()
     }
@@ -74,7 +74,7 @@ impl Look {
 pub(super) struct Watched {
     pub(super) server: String,
     pub(super) last: Look,
-    /// Decided attempts per second, one value per snapshot.
+    /// Finished attempts per second, one value per snapshot.
     pub(super) curve: VecDeque<u64>,
     /// Why there is no newer snapshot.
     pub(super) trouble: Option<String>,
@@ -96,7 +96,7 @@ impl Watched {
         };
         let seconds = look.at.duration_since(self.last.at).as_secs_f64().max(0.001);
         // A restarted server counts from zero.
-        let more = look.decided().saturating_sub(self.last.decided());
+        let more = look.finished().saturating_sub(self.last.finished());
         self.curve.push_back((more as f64 / seconds).round() as u64);
         if self.curve.len() > CURVE {
             self.curve.pop_front();

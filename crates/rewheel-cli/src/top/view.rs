@@ -65,7 +65,7 @@ fn states(stats: &Value) -> Line<'static> {
         parts.push(Span::styled(format!("{count} {state}   "), style));
     }
     if let Some(late) = ago(&stats["oldest_due"]) {
-        parts.push(Span::styled(format!("the oldest is {late} late"), CARE));
+        parts.push(Span::styled(format!("the oldest due job is {late} late"), CARE));
     }
     Line::from(parts)
 }
@@ -78,7 +78,7 @@ fn draw_load(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
     let all = number("concurrency").max(1);
     let used = all.saturating_sub(number("concurrency_free"));
     let gauge = Gauge::default()
-        .block(titled("slots here"))
+        .block(titled("slots on this node"))
         .gauge_style(if used == all { CARE } else { GOOD })
         .label(format!("{used} of {all}"))
         .ratio((used as f64 / all as f64).clamp(0.0, 1.0));
@@ -89,7 +89,7 @@ fn draw_load(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
         let skipped = watched.curve.len().saturating_sub(width);
         watched.curve.iter().skip(skipped).copied().collect()
     };
-    let title = format!("attempts settled on this node: {rate}/s");
+    let title = format!("attempts finished on this node: {rate}/s");
     let line = Sparkline::default().block(titled(&title)).style(GOOD).data(shown);
     frame.render_widget(line, curve);
 }
@@ -185,7 +185,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, holders: &[Value]) {
             "silent" => CARE,
             _ => QUIET,
         };
-        let here = if holder["here"] == true { "this one" } else { "" };
+        let here = if holder["here"] == true { "this node" } else { "" };
         let id = text(holder, "id");
         Row::new([
             Cell::from(state).style(style),
@@ -259,7 +259,7 @@ mod tests {
         watched.note(Ok(next));
         let text = drawn(&watched);
         for words in
-            ["2 of 8", "100/s", "14 scheduled", "3 dead", "timeout 504", "too slow", "this one"]
+            ["2 of 8", "100/s", "14 scheduled", "3 dead", "timeout 504", "too slow", "this node"]
         {
             assert!(text.contains(words), "{words} is not in\n{text}");
         }

@@ -97,7 +97,7 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
     let shown = served.run(&["jobs", "show", id]);
     let first = shown.out.lines().next().unwrap_or_default();
-    assert!(first.starts_with("waits: no node can run jobs of this kind; due "), "{first}");
+    assert!(first.starts_with("waits because no node can run jobs of this kind; due "), "{first}");
     assert!(first.ends_with(": submitted to run immediately"), "{first}");
     assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();
@@ -345,7 +345,7 @@ fn a_kind_and_its_jobs_are_run_from_a_shell() {
     let counted = done(&[&["jobs", "cancel", "--dry-run"], &filter[..]].concat());
     assert!(counted.starts_with("3 jobs would be changed"), "{counted}");
     let cancelled = done(&[&["jobs", "cancel", "--yes"], &filter[..]].concat());
-    assert!(cancelled.starts_with("cancel is done: 3 of 3 jobs changed"), "{cancelled}");
+    assert!(cancelled.starts_with("operation cancel is done: 3 of 3 jobs changed"), "{cancelled}");
     let audit = done(&["audit", "--what", "cancel", "--kind", "post"]);
     assert!(ids.lines().all(|id| audit.contains(id)), "{audit}");
     assert_eq!(done(&["audit", "--who", "nobody"]), "no entries");

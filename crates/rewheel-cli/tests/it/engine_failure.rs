@@ -33,6 +33,7 @@ fn a_server_whose_engine_fails_ends_with_exit_code_1() {
     let said = said.join("\n");
     assert_eq!(server.wait().unwrap().code(), Some(1), "{said}");
     assert!(said.contains("engine loop failed: this engine stops"), "the log says it: {said}");
-    let error = "the settle loop failed: a bug in settle; other nodes can run its jobs";
+    let error =
+        "the settle loop failed: a bug in settle; other nodes can run the jobs of this server";
     assert!(said.contains(error), "{said}");
 }

@@ -7,7 +7,11 @@ fn policies_are_compared_on_a_storm() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(folder.path(), &["lab", "--lasts", "1m", "--outage", "10s..15s"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert!(ran.out.starts_with("100 clients make 500 calls/s to a dependency"), "{}", ran.out);
+    assert!(
+        ran.out.starts_with("100 clients together make 500 calls/s to a dependency"),
+        "{}",
+        ran.out
+    );
     let row = |policy: &str| {
         let mut rows = ran.out.lines().filter(|line| line.starts_with(policy));
         rows.next_back().unwrap().trim_start_matches(policy).trim().to_owned()
@@ -57,7 +61,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["--fault", "x0.5"], "a factor of 1 to 1000");
     refused(&["--rate", "0"], "clients must be 1 to 100000");
     refused(&["--clients", "4294967295"], "clients must be 1 to 100000");
-    refused(&["--capacity", "4294967295", "--latency", "1h"], "at most 100000 requests at a time");
+    refused(&["--capacity", "4294967295", "--latency", "1h"], "must be at most 100000 requests");
     refused(&["--rate", "4000000"], "the simulation allows 1 to 1000000 calls");
     refused(&["--timeout", "0s"], "--timeout must be longer than 0s");
 }

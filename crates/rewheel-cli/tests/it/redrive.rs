@@ -115,7 +115,7 @@ async fn canary(shell: &Shell, mended: &AtomicUsize) {
     let (code, out, err) =
         shell.run(&["dead", "redrive", "--kind", "parcel", "--canary", "1,10,100"]);
     assert!(code == 3 && err == "error: the operation was aborted", "{code} {err}");
-    assert!(out.starts_with("redrive is aborted: 11 of 412 jobs changed"), "{out}");
+    assert!(out.starts_with("operation redrive is aborted: 11 of 412 jobs changed"), "{out}");
     let says_why = out.contains("step 2 of 3 of the canary failed: ")
         && out.contains(" of its 10 jobs failed again (rejected 404: ")
         && out.ends_with("11 were redriven, 401 were not changed");
@@ -157,7 +157,7 @@ async fn mend(shell: &Shell, mended: &AtomicUsize) {
     assert!(out.starts_with("1 jobs would be changed"), "{out}");
     mended.store(1, Ordering::SeqCst);
     let out = shell.done(&["incidents", "redrive", incident, "--canary", "1"]);
-    assert!(out.starts_with("redrive is done: 1 of 1 jobs changed"), "{out}");
+    assert!(out.starts_with("operation redrive is done: 1 of 1 jobs changed"), "{out}");
     let job = shell.0.get(&format!("/v1/jobs/{id}")).await;
     assert_eq!((&job["payload"]["order"], &job["state"]), (&json!(19), &json!("succeeded")));
 

@@ -117,7 +117,7 @@ pub enum Refusal {
     },
     /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
     #[error(
-        "the tenant is at its limit of {jobs_max} live jobs: submit it again when some have ended"
+        "the tenant is at its limit of {jobs_max} live jobs: submit the job again when other jobs of the tenant have ended"
     )]
     TenantFull {
         /// The cap.

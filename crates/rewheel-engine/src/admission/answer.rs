@@ -125,7 +125,7 @@ pub(crate) struct Ask<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspect {
     No,
-    /// It runs beside other suspect jobs.
+    /// It may run at the same time as other suspect jobs.
     Together,
     /// One more takeover makes it a dead letter: it runs without other suspect jobs, so that it is not blamed for their crash.
     Alone,

@@ -57,7 +57,7 @@ impl Health {
     pub(super) fn why(&self) -> String {
         let percent = (self.settings.failure_ratio * 100.0).round();
         let (window, why) = (self.settings.window, &self.why);
-        format!("at least {percent}% of the last {window} attempts failed; the latest: {why}")
+        format!("at least {percent}% of the last {window} attempts failed; latest failure: {why}")
     }
 }
 

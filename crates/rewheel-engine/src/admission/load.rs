@@ -136,7 +136,7 @@ impl Load {
     }
 
     /// One less after a failure. Half would be too careful: where one attempt in ten fails normally, a ramp that is halved each
-    /// time stays at about twenty. This one grows while fewer attempts fail than succeed; if more fail, the breaker opens.
+    /// time stays at about twenty. A ramp that shrinks by one grows while fewer attempts fail than succeed; if more fail, the breaker opens.
     pub(super) fn failed(&mut self) {
         self.ramp = self.ramp.map(|ramp| (ramp - 1).max(1));
     }

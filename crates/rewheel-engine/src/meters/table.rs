@@ -45,7 +45,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{kind}",
         labels: &["kind"],
-        help: "1 if the kind is parked because its dependency is down.",
+        help: "1 if the kind is parked (its circuit breaker is open).",
         read: |from| of_store_kinds(from, |kind| kind.parked.is_some()),
     },
     Meter {
@@ -123,7 +123,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Counter,
         unit: "{result}",
         labels: &["kind", "decision", "category"],
-        help: "Results settled by this node, by decision and failure category.",
+        help: "Results that this node stored, by decision and failure category.",
         read: settled,
     },
     Meter {
@@ -139,7 +139,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Attempts on this node that were delayed because their kind was parked.",
+        help: "Attempts on this node that were delayed because their kind was parked (its circuit breaker was open).",
         read: |from| of_counts(from, KindMeters::read_delayed),
     },
     Meter {
@@ -147,7 +147,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Jobs that this node took over from dead holders or after they were overdue.",
+        help: "Jobs that this node took over because their holder was dead or they had passed their time limit.",
         read: |from| of_counts(from, |meters| load(&meters.takeovers)),
     },
     Meter {

@@ -308,7 +308,7 @@ impl Letters {
         if count > 0 {
             tracing::error!(
                 dead_letters = count,
-                "notifier keeps failing: notifications about these dead letters are dropped for good; check the notifier"
+                "notifier keeps failing: notifications about these dead letters are dropped and never sent; check the notifier"
             );
         }
     }

@@ -117,9 +117,10 @@ impl Tally {
         let mut groups: Vec<(u64, String)> = self
             .groups
             .iter()
-            .map(|((event, kind), count)| match kind {
-                Some(kind) => (*count, format!("{count} {event} of {kind}")),
-                None => (*count, format!("{count} {event}")),
+            .map(|((event, kind), count)| {
+                let events = if *count == 1 { "event" } else { "events" };
+                let of = kind.as_ref().map_or(String::new(), |kind| format!(" of kind {kind}"));
+                (*count, format!("{count} {event} {events}{of}"))
             })
             .collect();
         groups.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
@@ -129,7 +130,10 @@ impl Tally {
         }
         let more = self.count();
         let window = duration::text(window);
-        let text = format!("{more} more notifications in {window}: {}", parts.join(", "));
+        let text = format!(
+            "{more} more notifications in the last {window}, not sent one by one: {}",
+            parts.join(", ")
+        );
         let summary = Notice::new(Event::Summary, at, text);
         Notice { severity: self.severity, more: Some(more), ..summary }
     }
@@ -176,7 +180,10 @@ mod tests {
         let (number, tally) = gate.summary(start.plus(seconds(30))).unwrap();
         assert_eq!((number, tally.count(), gate.due()), (0, 37, None));
         let notice = tally.notice(seconds(30), AT);
-        assert_eq!(notice.text, "37 more notifications in 30s: 37 kind_parked of mail");
+        assert_eq!(
+            notice.text,
+            "37 more notifications in the last 30s, not sent one by one: 37 kind_parked events of kind mail"
+        );
         assert_eq!((notice.more, notice.severity), (Some(37), Severity::Warning));
     }
 
@@ -218,10 +225,13 @@ mod tests {
         let (_, tally) = gate.summary(start.plus(seconds(30))).unwrap();
         assert_eq!(tally.count(), 56);
         let notice = tally.notice(seconds(30), AT);
-        let begins =
-            "56 more notifications in 30s: 8 kind_parked of kind-7, 7 kind_parked of kind-6";
+        let begins = "56 more notifications in the last 30s, not sent one by one: 8 kind_parked events of kind kind-7, 7 kind_parked events of kind kind-6";
         assert!(notice.text.starts_with(begins), "{}", notice.text);
-        assert!(notice.text.ends_with("1 kind_parked of kind-0, 20 others"), "{}", notice.text);
+        assert!(
+            notice.text.ends_with("1 kind_parked event of kind kind-0, 20 others"),
+            "{}",
+            notice.text
+        );
         assert_eq!(notice.severity, Severity::Critical);
     }
 }

@@ -20,7 +20,7 @@ const ERROR_CHARS_MAX: usize = 4_000;
 /// let kind = KindName::parse("charge-card")?;
 /// let notice = Notice::kind_parked(&kind, Timestamp::from_millis(0), "9 of 10 attempts failed");
 /// assert_eq!((notice.event, notice.severity), (Event::KindParked, Severity::Warning));
-/// assert_eq!(notice.text, "kind charge-card is parked: 9 of 10 attempts failed");
+/// assert_eq!(notice.text, "kind charge-card is parked (its circuit breaker is open), and its jobs wait: 9 of 10 attempts failed");
 /// # Ok::<(), rewheel_engine::NameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,13 +75,15 @@ impl Notice {
 
     /// Creates a notice that a kind was parked.
     pub fn kind_parked(kind: &KindName, at: Timestamp, why: &str) -> Notice {
-        let text = format!("kind {kind} is parked: {why}");
+        let text = format!(
+            "kind {kind} is parked (its circuit breaker is open), and its jobs wait: {why}"
+        );
         Notice { kind: Some(kind.clone()), ..Notice::new(Event::KindParked, at, text) }
     }
 
     /// Creates a notice that a kind was unparked.
     pub fn kind_unparked(kind: &KindName, at: Timestamp, why: &str) -> Notice {
-        let text = format!("kind {kind} is unparked, and its jobs start again: {why}");
+        let text = format!("kind {kind} is no longer parked, and its jobs can start: {why}");
         Notice { kind: Some(kind.clone()), ..Notice::new(Event::KindUnparked, at, text) }
     }
 

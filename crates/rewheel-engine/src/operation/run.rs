@@ -36,7 +36,7 @@ pub(crate) struct Operator {
 
 /// What follows a step.
 enum Next {
-    /// The next step, once this one is durable.
+    /// The next step, once the current step is durable.
     Step,
     /// The next step, after a delay.
     Wait(Duration),

@@ -2,7 +2,7 @@
 
 use super::level::{Occupied, Slot};
 
-/// Four cache lines. A processor prefetches the next timers while it waits for the memory of this one, until a branch
+/// Four cache lines. A processor prefetches the next timers while it waits for the memory of the current timer, until a branch
 /// misprediction; that happens where chunks end, so it should be rare.
 const CHUNK_LEN: u32 = 64;
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a suspect job waits that cannot run beside another one in the same worker.
+/// How long a suspect job waits that cannot run at the same time as another one in the same worker.
 const SUSPECT_LATER: Duration = Duration::from_secs(2);
 
 impl RemoteWorker<'_> {
@@ -134,7 +134,7 @@ impl RemoteWorker<'_> {
         Ok(leased)
     }
 
-    /// Returns the jobs that the worker may start. Retries without a grant, and suspect jobs that must not run beside each other,
+    /// Returns the jobs that the worker may start. Retries without a grant, and suspect jobs that must not run at the same time,
     /// go back to the store with a later due time. Adds to `paid` the kind of each retry that used a grant.
     async fn keep(
         &self,

@@ -98,7 +98,7 @@ async fn what_cannot_be_kept_is_said() -> Tested {
         .await?;
     let job = engine.submit_raw("work", b"{}".to_vec()).await?;
     let large = told.recv().await.unwrap().unwrap_err();
-    let text = "failed to write the checkpoint: it has 11 bytes; engine.payload_bytes_max is 10";
+    let text = "failed to write the checkpoint: the new payload has 11 bytes; the limit is 10 (engine.payload_bytes_max)";
     assert_eq!(large.to_string(), text);
     let late = told.recv().await.unwrap();
     assert!(matches!(late, Err(CheckpointError::Lost)), "{late:?}");

@@ -208,7 +208,7 @@ async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Test
     assert_eq!((done.given_back, done.finished, done.abandoned), (2, 1, 1));
     assert_eq!(
         done.to_string(),
-        "released 2 jobs that had not started, finished 1, abandoned 1 that took too long and run again"
+        "released 2 jobs that had not started, finished 1, abandoned 1 that took too long; their jobs run again"
     );
     assert_eq!(ended(&store, quick).await.state(), State::Succeeded);
     for id in [slow, waiting, later] {
@@ -385,7 +385,7 @@ async fn a_kind_with_a_backoff_that_is_not_registered_does_not_start() -> Tested
     let store = store();
     let builder = Engine::builder(shared(&store)).kind("work", kind.clone());
     let error = builder.start().await.expect_err("it is not registered");
-    let expected = "kind `work`: backoff: `payday` is not registered: use EngineBuilder::backoffs";
+    let expected = "kind `work`: backoff: `payday` is not registered: register it with EngineBuilder::backoffs";
     assert_eq!(error.to_string(), expected);
     assert_eq!(store.kinds().await?, [], "nothing was stored");
     let engine = Engine::builder(shared(&store)).start().await?;

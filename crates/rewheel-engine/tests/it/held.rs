@@ -94,7 +94,7 @@ async fn the_slots_of_the_fleet_are_taken() -> Tested {
     let engine = engine(settings).await?;
     let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
     assert_eq!(held.because, HeldReason::Concurrency);
-    assert_eq!(held.text, "the kind is at its limit of 1 running jobs in all nodes");
+    assert_eq!(held.text, "the kind is at its limit of 1 running jobs in all nodes together");
     Ok(())
 }
 

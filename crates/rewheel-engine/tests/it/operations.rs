@@ -273,7 +273,7 @@ async fn a_person_can_stop_it_halfway() -> Tested {
     engine.abort(operation.id, &by()).await?;
     let operation = ended(&engine, operation.id).await;
     assert_eq!((operation.state, operation.failed), (OperationState::Aborted, 0));
-    assert_eq!(operation.reason.as_deref(), Some("an operator aborted it"));
+    assert_eq!(operation.reason.as_deref(), Some("an operator aborted the operation"));
     assert!(operation.done < 60, "{}", operation.done);
     tokio::time::sleep(seconds(20)).await;
     assert_eq!(count(&store, "charge", State::Dead).await, 100 - operation.done);

@@ -134,7 +134,7 @@ async fn no_way_in_takes_a_payload_above_the_limit() -> Tested {
         engine.submit_many([large()]).await.remove(0).map(|_| ()),
     ];
     for error in errors.map(Result::unwrap_err) {
-        assert_eq!(error.to_string(), format!("refused: {text}"));
+        assert_eq!(error.to_string(), format!("the job was not accepted: {text}"));
     }
     let small = || engine.submit_raw("work", b"1234".to_vec()).into_job();
     let mut jobs = [small()?, small()?, small()?];

@@ -42,7 +42,7 @@ pub(super) async fn judge(
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
             let mut message = match leads_to(&response, url) {
                 Some(to) => format!(
-                    "{status}: the server does not follow the redirect to {to}; if that address is correct, set it as callback.url"
+                    "{status}: Rewheel does not follow the redirect to {to}; if that address is correct, set it as callback.url"
                 ),
                 None => message(status, &body),
             };

@@ -120,7 +120,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "concurrency_max", "64", "Maximum number of concurrent attempts of this kind in one node or one worker."),
     unset("kinds.*", "fleet_concurrency_max", "8", "Maximum number of concurrent attempts of this kind in all nodes and workers together."),
     unset("kinds.*", "rate", "\"500/s\"", "Maximum rate of attempts of this kind in all nodes and workers together."),
-    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of all nodes together: `ratio` retries per first attempt; `floor` retries are always allowed."),
+    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of all nodes together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed."),
     is("kinds.*", "sticky_max", "\"10s\"", "A retry whose delay is not longer than this stays on the same node and waits in its memory. Longer retries go back to the store, where any node can claim them."),
     is("kinds.*", "takeovers_max", "3", "Maximum number of times that the process dies while it runs the same job. Then the job becomes a dead letter."),
     is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job after its last attempt has failed: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
@@ -140,7 +140,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*.callback", "ca", "\"-----BEGIN CERTIFICATE-----…\"", "Trusted CA certificates for the called service, as PEM (default: the CA certificates of the system)."),
     unset("kinds.*.callback", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header (default: `retry_after_max` of the kind)."),
 
-    unset("tenants.*", "jobs_max", "100_000", "Maximum number of live jobs of the tenant. The server rejects further submits."),
+    unset("tenants.*", "jobs_max", "100_000", "Maximum number of live jobs (scheduled, leased or paused) of the tenant. The server rejects further submits."),
     unset("tenants.*", "rate", "\"50/s\"", "Maximum rate of attempts of the tenant in all nodes and workers together."),
     unset("tenants.*", "concurrency_max", "16", "Maximum number of concurrent attempts of the tenant in one node or one worker."),
     unset("tenants.*", "fleet_concurrency_max", "32", "Maximum number of concurrent attempts of the tenant in all nodes and workers together."),

@@ -35,7 +35,7 @@ pub(super) fn instead_of(written: &[u8]) -> Option<Vec<u8>> {
     }
     Some(answer(&match status.get(..3)? {
         b"400" => Problem::new(Code::BadRequest, "the request is not valid HTTP/1.1")
-            .hint("correct the request line and headers, and send the request on a new connection; the server closed this one"),
+            .hint("correct the request line and headers, and send the request on a new connection; the server has closed the current connection"),
         b"414" => Problem::new(Code::UrlTooLong, "the path with its query string is too long")
             .hint("make the URL shorter, or raise server.limits.url_bytes_max in the config"),
         b"431" => {

@@ -40,7 +40,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             None => format!("an attempt failed; {waiting} for the backoff delay"),
         },
         DueReason::UnknownBackoff => {
-            let why = "the node does not know its custom backoff, and used that of its kind";
+            let why = "the node does not know the custom backoff of the job, and used the backoff of the kind";
             match before(job, attempts) {
                 Some(Before { attempt, failure, .. }) => {
                     format!("attempt {attempt} {}; {why}", went(failure))
@@ -66,7 +66,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
                 format!("{}; no attempt is counted", failure.message())
             }
             Some(_) | None => {
-                "the kind is parked; the job waits until a probe attempt succeeds".to_owned()
+                "the kind is parked (its circuit breaker is open); the job waits until a probe attempt succeeds".to_owned()
             }
         },
         DueReason::RateLimit => {

@@ -112,12 +112,12 @@ impl Operation {
         ])
     }
 
-    /// Adds a success.
+    /// Adds a success response.
     pub(crate) fn gives(self, status: u16, description: &'static str, schema: &str) -> Operation {
         self.gives_as(status, description, ("application/json", reference(schema)))
     }
 
-    /// Adds a success that is no JSON.
+    /// Adds a success response that is not JSON.
     pub(crate) fn gives_as(
         mut self,
         status: u16,
@@ -128,13 +128,13 @@ impl Operation {
         self
     }
 
-    /// Adds a header of successes.
+    /// Adds a header of the success responses.
     pub(crate) fn with(mut self, name: &'static str, description: &'static str) -> Operation {
         self.headers.push((name, description));
         self
     }
 
-    /// Adds the answers of a request that changes many jobs.
+    /// Adds the responses to a request that changes many jobs.
     pub(crate) fn starts_operation(self) -> Operation {
         self.gives(
             200,
@@ -146,7 +146,7 @@ impl Operation {
         .writes()
     }
 
-    /// Adds problems that it may answer with.
+    /// Adds problems that the operation may return.
     pub(crate) fn may(mut self, codes: &[Code]) -> Operation {
         for code in codes {
             if !self.codes.contains(code) {
@@ -156,17 +156,17 @@ impl Operation {
         self
     }
 
-    /// It looks at the store, and reads its parameters.
+    /// Adds the problems of every operation that reads the store or its own query parameters.
     pub(crate) fn reads(self) -> Operation {
         self.may(&[Code::BadQuery, Code::StoreUnavailable])
     }
 
-    /// It changes something.
+    /// Adds the problems of every operation that changes the store.
     pub(crate) fn writes(self) -> Operation {
         self.reads().may(&[Code::ShuttingDown, Code::DiskFull, Code::InvalidField])
     }
 
-    /// Returns it as the document has it, under one of the document's tags.
+    /// Returns the operation as an object of the OpenAPI document, under one of the tags of the document.
     pub(crate) fn document(&self, tag: &str) -> Value {
         let mut responses = Map::new();
         for (status, description, content) in &self.answers {

@@ -183,7 +183,7 @@ fn kind_settings() -> Value {
         .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}), "Number of retries that are allowed for each first attempt.")
         .may("floor", rate(), "Number of retries that are always allowed.")
         .closed(
-            "Retry budget of all nodes together: `ratio` retries per first attempt; `floor` retries are always allowed.",
+            "Retry budget of all nodes together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed.",
         );
     Object::new()
         .may("runner", runner(), "What runs the jobs: a handler in Rust, an HTTP callback, or a worker.")

@@ -406,7 +406,7 @@ fn no_token() -> Problem {
 
 pub(crate) fn bad_token() -> Problem {
     Problem::new(Code::Unauthorized, "the token is unknown or no longer valid")
-        .hint("use another token: this one was revoked, has expired, or belongs to another store; `rewheel token list` shows all tokens")
+        .hint("use another token: the token in the request was revoked, has expired, or belongs to another store; `rewheel token list` shows all tokens")
 }
 
 #[cfg(test)]

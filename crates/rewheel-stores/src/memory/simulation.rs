@@ -43,7 +43,9 @@ impl MemoryStore {
             .filter(|(row, holder)| {
                 world.deaths.get(holder).is_some_and(|died| row.leased_by > *died)
             })
-            .map(|(row, holder)| format!("job {} was leased to {holder}, who is dead", row.job.id))
+            .map(|(row, holder)| {
+                format!("job {} was leased to holder {holder}, which is dead", row.job.id)
+            })
             .collect()
     }
 

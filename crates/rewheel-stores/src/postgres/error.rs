@@ -81,7 +81,7 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
         VerbError::Said(error) => return error,
         VerbError::Unreadable(what) => {
             let what = format!(
-                "a row of the store has an unreadable value: {what}; if a newer Rewheel wrote it, upgrade this one; otherwise repair the row"
+                "a row of the store has an unreadable value: {what}; if a newer version of Rewheel wrote the row, upgrade this node; otherwise repair the row"
             );
             return broken(what, None);
         }

@@ -98,8 +98,8 @@ async fn apply(client: &Client, schema: &str) -> Result<(), VerbError> {
     if from > known.len() {
         return Err(VerbError::Said(broken(
             format!(
-                "the tables were made by a newer Rewheel (they have version {from}, this one knows {}): upgrade \
-                 this one",
+                "a newer version of Rewheel created the tables (the tables have version {from}, this version of Rewheel supports \
+                 {}): upgrade Rewheel on this node",
                 known.len()
             ),
             None,

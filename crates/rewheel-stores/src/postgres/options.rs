@@ -126,7 +126,7 @@ impl PostgresOptions {
         options.server = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             OptionsError(format!(
-                "{why}; use postgres://USER:PASSWORD@HOST:PORT/DATABASE, followed by settings of PostgreSQL or schema, pool_max, statement_timeout, pooler"
+                "{why}; use postgres://USER:PASSWORD@HOST:PORT/DATABASE, followed by URL parameters: connection settings of PostgreSQL, or `schema`, `pool_max`, `statement_timeout`, `pooler`"
             ))
         })?;
         if must_encrypt {

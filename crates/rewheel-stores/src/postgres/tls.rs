@@ -41,7 +41,7 @@ fn roots(path: &Path) -> Result<RootCertStore, StoreError> {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-    if roots.is_empty() { Err(unreadable(&"it has no certificate")) } else { Ok(roots) }
+    if roots.is_empty() { Err(unreadable(&"the file has no certificate")) } else { Ok(roots) }
 }
 
 fn trouble(error: &Error) -> StoreError {

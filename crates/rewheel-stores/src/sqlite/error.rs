@@ -54,7 +54,7 @@ impl From<VerbError> for StoreError {
             VerbError::Said(error) => error,
             VerbError::Unreadable(what) => {
                 let what = format!(
-                    "a row of the store has an unreadable value: {what}; if a newer Rewheel wrote it, upgrade this one; otherwise repair the row"
+                    "a row of the store has an unreadable value: {what}; if a newer version of Rewheel wrote the row, upgrade this node; otherwise repair the row"
                 );
                 broken(what, None)
             }

@@ -141,7 +141,7 @@ impl Files {
         if mode != "wal" {
             return Err(VerbError::Said(broken(
                 format!(
-                    "SQLite cannot use a write-ahead log here (it says `{mode}`): put the file on \
+                    "SQLite cannot use a write-ahead log for this file (its journal mode is `{mode}`): put the file on \
                      a local disk"
                 ),
                 None,

@@ -41,8 +41,8 @@ fn apply(connection: &Connection) -> Result<(), VerbError> {
     if from > MIGRATIONS.len() {
         return Err(VerbError::Said(broken(
             format!(
-                "the file was written by a newer Rewheel (its tables have version {from}, this one \
-                 knows {}): upgrade this one",
+                "a newer version of Rewheel wrote the file (its tables have version {from}, this version of Rewheel supports \
+                 {}): upgrade Rewheel on this node",
                 MIGRATIONS.len()
             ),
             None,

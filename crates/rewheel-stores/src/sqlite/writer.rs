@@ -266,7 +266,7 @@ pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) 
     }
 }
 
-/// Converts a number for SQLite. None of ours comes near the largest one.
+/// Converts a number for SQLite. No number of Rewheel comes near the largest one.
 pub(super) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -312,7 +312,7 @@ async fn a_file_of_a_newer_rewheel_is_refused() -> Tested {
     open(&file).await?.close().await?;
     rusqlite::Connection::open(&file)?.pragma_update(None, "user_version", 1_000)?;
     let error = SqliteStore::open(&file).await.unwrap_err().to_string();
-    assert!(error.contains("written by a newer Rewheel"), "{error}");
+    assert!(error.contains("a newer version of Rewheel wrote the file"), "{error}");
     Ok(())
 }
 

@@ -47,14 +47,14 @@ impl Problem {
         status: StatusCode::CONFLICT,
         code: "outcome_unknown",
         title: "outcome unknown",
-        detail: "a request with this Idempotency-Key started and did not finish: check what it did before you send it with a new key",
+        detail: "a request with this Idempotency-Key started and did not finish: check what the request did before you send it with a new key",
         retry_after: None,
     };
     pub(super) const NOT_KEPT: Problem = Problem {
         status: StatusCode::CONFLICT,
         code: "answer_not_kept",
         title: "response not stored",
-        detail: "a request with this Idempotency-Key has run, but its response was too large to store: it does not run again",
+        detail: "a request with this Idempotency-Key has run, but its response was too large to store: the request does not run again",
         retry_after: None,
     };
     pub(super) const TOO_LARGE: Problem = Problem {
@@ -75,7 +75,7 @@ impl Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
         code: "store_unavailable",
         title: "store unavailable",
-        detail: "the server cannot check whether this request ran before: nothing was done, repeat it with the same Idempotency-Key",
+        detail: "the server cannot check whether this request ran before: nothing was done, repeat the request with the same Idempotency-Key",
         retry_after: Some(1),
     };
     pub(super) const FULL: Problem = Problem {

@@ -20,7 +20,7 @@ pub struct IdempotencyKey([u8; 32]);
 
 /// Error: the text cannot be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an idempotency key must have 1 to {max} bytes; this one has {0}", max = IdempotencyKey::BYTES_MAX)]
+#[error("an idempotency key must have 1 to {max} bytes; the given key has {0}", max = IdempotencyKey::BYTES_MAX)]
 pub struct KeyError(usize);
 
 impl IdempotencyKey {
@@ -119,6 +119,6 @@ mod tests {
     fn a_key_has_a_length() {
         assert!(IdempotencyKey::new("acme", &"k".repeat(255)).is_ok());
         let error = IdempotencyKey::new("acme", &"k".repeat(256)).unwrap_err().to_string();
-        assert_eq!(error, "an idempotency key must have 1 to 255 bytes; this one has 256");
+        assert_eq!(error, "an idempotency key must have 1 to 255 bytes; the given key has 256");
     }
 }

@@ -166,7 +166,7 @@ pub enum Finished {
 pub enum IdempotencyStoreError {
     /// Temporary: wait and repeat.
     #[error(
-        "the idempotency store is unavailable: repeat the request later with the same key: {0}"
+        "the idempotency store is unavailable ({0}): repeat the request later with the same key"
     )]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
     /// The store is full until keys expire.

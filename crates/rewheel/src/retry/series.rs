@@ -35,7 +35,7 @@ impl Attempt {
         self.number > 1
     }
 
-    /// Returns whether no other attempt follows if this one fails.
+    /// Returns whether no other attempt follows if this attempt fails.
     pub const fn is_last(self) -> bool {
         self.number >= self.attempts_max
     }

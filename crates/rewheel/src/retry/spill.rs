@@ -77,7 +77,7 @@ impl<E: fmt::Display + fmt::Debug, S: fmt::Display> fmt::Display for SpillError<
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.call)?;
         match &self.spill {
-            Some(spill) => write!(f, "; storing it as a job failed too: {spill}"),
+            Some(spill) => write!(f, "; storing the call as a job failed too: {spill}"),
             None => Ok(()),
         }
     }

@@ -86,7 +86,7 @@ impl Bits {
         }
         if on {
             if word.fetch_or(mask, Ordering::Relaxed) & mask == 0 {
-                // A thread that counts a failure after this one sees its call, too: of two threads
+                // A thread that counts a failure after this thread sees the call of this thread, too: of two threads
                 // that fill a window, one knows that it is full.
                 self.count.fetch_add(1, Ordering::AcqRel);
             }

@@ -108,7 +108,10 @@ async fn ten_thousand_dead_letters_are_fifty_messages_and_a_summary() -> Tested 
     let told = person.told();
     assert_eq!((told.len(), person.of(Event::DeadLetter).len()), (51, 50));
     assert_eq!((told[50].event, told[50].more), (Event::Summary, Some(9_950)));
-    assert_eq!(told[50].text, "9950 more notifications in 30s: 9950 dead_letter of work");
+    assert_eq!(
+        told[50].text,
+        "9950 more notifications in the last 30s, not sent one by one: 9950 dead_letter events of kind work"
+    );
     let counts = counts(&engine);
     assert_eq!((counts.offered, counts.sent, counts.suppressed), (10_000, 50, 9_950));
     assert_eq!((counts.failed, counts.summaries, counts.waiting()), (0, 1, 0));

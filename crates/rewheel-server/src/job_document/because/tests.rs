@@ -80,7 +80,7 @@ fn every_reason_has_its_sentence() {
             DueReason::UnknownBackoff => check(
                 because,
                 std::slice::from_ref(&timeout),
-                "attempt 1 timed out; the node does not know its custom backoff, and used that of its kind",
+                "attempt 1 timed out; the node does not know the custom backoff of the job, and used the backoff of the kind",
             ),
             DueReason::RetryAfter => check(
                 because,
@@ -103,7 +103,7 @@ fn every_reason_has_its_sentence() {
             DueReason::Parked => check(
                 because,
                 std::slice::from_ref(&timeout),
-                "the kind is parked; the job waits until a probe attempt succeeds",
+                "the kind is parked (its circuit breaker is open); the job waits until a probe attempt succeeds",
             ),
             DueReason::RateLimit => {
                 check(

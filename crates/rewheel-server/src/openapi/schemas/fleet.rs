@@ -53,7 +53,7 @@ fn here() -> Value {
         .has("decision", text(), "What followed an attempt, for example `retry`.")
         .has("category", or_null(category()), "Category of the failure. Null for a success.")
         .has("count", count(), "How often this was decided.")
-        .open("Number of decisions of one type.");
+        .open("Number of attempts that ended with one type of decision (what follows an attempt, such as succeed or retry).");
     let notices = Object::new()
         .has("notifier", text(), "Name of the route.")
         .has("sent", count(), "Notifications that were delivered.")

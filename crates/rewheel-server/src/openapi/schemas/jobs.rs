@@ -44,7 +44,7 @@ fn problem() -> Value {
         .has("type", urn, "Type of the problem: a URN that ends in `code`.")
         .has("title", text(), "Short name of the error: `code` in words.")
         .has("status", between(400, 599), "HTTP status of the response.")
-        .has("code", text(), "Error code. Programs should decide by this field.")
+        .has("code", text(), "Error code. Programs should use this field to tell errors apart.")
         .has("detail", text(), detail)
         .has("errors", list(error), "The invalid fields of the request. Empty for other errors.")
         .has("hint", or_null(text()), "What to do about the error.")

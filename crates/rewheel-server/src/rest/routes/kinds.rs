@@ -103,7 +103,7 @@ fn changes() -> Vec<Route> {
         change(
             "/v1/kinds/{kind}/resume",
             |_| KindChange::Resume,
-            Operation::new("resumeKind", "Resume a paused kind. Its jobs start again."),
+            Operation::new("resumeKind", "Resume a paused kind. Its jobs can start."),
         ),
         change(
             "/v1/kinds/{kind}/breaker/open",

@@ -106,7 +106,7 @@ async fn a_redirect_is_not_followed() {
     assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected));
     assert_eq!(failure.code(), Some("302"));
     let told = format!(
-        "302 Found: the server does not follow the redirect to http://{}/there?***",
+        "302 Found: Rewheel does not follow the redirect to http://{}/there?***",
         elsewhere.address
     );
     assert!(failure.message().starts_with(&told), "{failure}");

@@ -151,7 +151,7 @@ async fn an_operation_is_aborted() {
         assert_eq!(api.post(&format!("{path}/abort"), "").await.status, 200);
         let operation = ended(&api, &ordered).await;
         assert_eq!((&operation["state"], &operation["done"]), (&json!("aborted"), &json!(1)));
-        assert_eq!(operation["reason"], "an operator aborted it");
+        assert_eq!(operation["reason"], "an operator aborted the operation");
     })
     .await;
 }

@@ -2,7 +2,7 @@
 //!
 //! The text is the id of the sender, alone if any lane may have changed; otherwise followed by `;` and the changed lanes. A lane is its kind, tenant,
 //! priority and shard, separated by commas, with all bytes of names percent-encoded that are not letters, digits, `-`, `_` or `.`. So it needs no quoting in
-//! SQL. Nodes of a version that does not know this text take it for a change of any lane, and so does this one for every other text.
+//! SQL. Nodes of a version that does not know this text take it for a change of any lane, and this version does the same for every other text.
 
 use rewheel_core::store::StoreChange;
 use rewheel_core::{KindName, Lane, Priority, Shard, Tenant};

@@ -55,13 +55,15 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
     }
     let slots: i64 = row.try_get(4)?;
     if slots > 0 {
-        let message = format!("{slots} inactive slots retain WAL and block vacuum; drop them");
+        let message = format!(
+            "{slots} inactive replication slots retain WAL and block vacuum; drop these slots"
+        );
         add("replication_slots", message);
     }
     let indexes: &str = row.try_get(5)?;
     if !indexes.is_empty() {
         let message = format!(
-            "{indexes}: missing or invalid, so queries scan whole tables; REINDEX invalid ones, and create missing ones again"
+            "{indexes}: missing or invalid, so queries scan whole tables; REINDEX invalid indexes, and create missing indexes"
         );
         add("indexes", message);
     }

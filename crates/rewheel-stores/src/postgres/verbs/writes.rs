@@ -181,7 +181,7 @@ impl<'a> Writes<'a> {
         self.noted.extend(noted);
     }
 
-    /// Ends the key of a job that is not in the hot table and ends for good.
+    /// Ends the key of a job that is not in the hot table and reaches its final state.
     pub(super) fn end_key(
         &mut self,
         lane: i32,

@@ -195,7 +195,7 @@ pub(in super::super) fn lane_heads(
     Ok(heads)
 }
 
-/// Returns a number that changes with every commit of another connection, that is, of another process: all writes of this one go
+/// Returns a number that changes with every commit of another connection, that is, of another process: all writes of this process go
 /// through the connection that is asked.
 pub(in super::super) fn data_version(tx: &Transaction<'_, '_>) -> Result<u64, VerbError> {
     let version: Option<i64> = tx.find("PRAGMA data_version", [], |row| row.get(0))?;

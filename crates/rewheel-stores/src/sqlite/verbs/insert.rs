@@ -248,7 +248,7 @@ fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), Ver
 struct Found {
     job: JobId,
     payload_hash: [u8; 32],
-    /// The final state of the job, if it has ended for good.
+    /// The final state of the job, if it has reached one.
     ended: Option<State>,
 }
 

@@ -195,7 +195,7 @@ timeout 30s
 └─ retry: 5 attempts, exponential 100ms x2 max 10s jitter 30%, deadline 30s
    └─ rate limiter: 10 per 1s, burst 10
       └─ circuit breaker \"pages\": opens at 5 failures in a row, for 30s
-         └─ bulkhead: 10 at once
+         └─ bulkhead: at most 10 concurrent calls
             └─ attempt timeout 2s
                └─ the call
 takes at most 30s
