@@ -123,7 +123,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Counter,
         unit: "{result}",
         labels: &["kind", "decision", "category"],
-        help: "Results that this node stored, by decision and failure category.",
+        help: "Results of attempts settled by this node, by decision (retries included) and failure category.",
         read: settled,
     },
     Meter {
@@ -147,7 +147,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Jobs that this node took over because their holder was dead or they had passed their time limit.",
+        help: "Jobs that this node took over because their holder was dead or the jobs were overdue.",
         read: |from| of_counts(from, |meters| load(&meters.takeovers)),
     },
     Meter {

@@ -63,13 +63,14 @@ fn the_reference_is_what_the_code_says() {
 
 fn reference() -> String {
     let mut page = "# Metrics\n\n\
-        This page is generated: `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` writes it. [telemetry.md](telemetry.md)\n\
-        describes how to export metrics and spans.\n\n\
+        `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` generates this page. [telemetry.md](telemetry.md) describes how to\n\
+        export metrics and spans.\n\n\
         ## Engine and server\n\n\
-        `GET /metrics` returns them in the Prometheus text format under the first name; OTLP exports them under the second. The first\n\
-        seven describe the store, so every server of a fleet reports the same values; the others count what one server did since it\n\
-        started. Labels have few values (kinds, states, decisions, categories, verbs), never tenants, keys or jobs. For kinds beyond\n\
-        the first 1,000, only the metrics of the store are reported.\n\n\
+        `GET /metrics` returns the metrics of this table in the Prometheus text format, with the name in the column `Prometheus`. OTLP\n\
+        exports them with the name in the column `OpenTelemetry`. The first seven metrics describe the store, so every server of a\n\
+        fleet reports the same values; the others count what one server did since it started. Labels have few values (kinds, states,\n\
+        decisions, categories, verbs), never tenants, keys or jobs. For kinds beyond the first 1,000, only the metrics of the store\n\
+        are reported.\n\n\
         | Prometheus | OpenTelemetry | type | unit | labels | meaning |\n\
         | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
@@ -92,8 +93,8 @@ fn reference() -> String {
     }
     page.push_str(
         "\n## Library\n\n\
-        With the feature `otel` of the crate `rewheel`, the observer `rewheel::otel::Metrics` records these. Each has the label `name`:\n\
-        the name of the call, the pipeline or the policy. The values of `reason` in `retry.failures` are the names of `rewheel::GiveUpReason`.\n\n\
+        With the feature `otel` of the crate `rewheel`, the observer `rewheel::otel::Metrics` records these metrics. Each has the label\n\
+        `name`: the name of the call, the pipeline or the policy. The values of `reason` in `retry.failures` are the names of `rewheel::GiveUpReason`.\n\n\
         | OpenTelemetry | type | unit | more labels | meaning |\n\
         | --- | --- | --- | --- | --- |\n",
     );
