@@ -238,7 +238,7 @@ pub struct KindSettings {
     /// Retries with at most this delay stay in the timing wheel.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
-    /// Maximum number of takeovers of a job before it becomes a dead letter.
+    /// Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.
     pub takeovers_max: u32,
     /// What happens to a job that is given up.
     #[serde(with = "give_up")]

@@ -45,7 +45,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{kind}",
         labels: &["kind"],
-        help: "1 if the kind is parked (its circuit breaker is open).",
+        help: "1 if the kind is parked: its circuit breaker is open, or an operator opened it.",
         read: |from| of_store_kinds(from, |kind| kind.parked.is_some()),
     },
     Meter {
