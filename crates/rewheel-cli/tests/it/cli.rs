@@ -98,7 +98,7 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     let shown = served.run(&["jobs", "show", id]);
     let first = shown.out.lines().next().unwrap_or_default();
     assert!(first.starts_with("waits because no node can run jobs of this kind; due "), "{first}");
-    assert!(first.ends_with(": submitted to run immediately"), "{first}");
+    assert!(first.ends_with("(submitted to run immediately)"), "{first}");
     assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();
     assert_eq!((&json["priority"], &json["attempts_max"]), (&7.into(), &3.into()));
