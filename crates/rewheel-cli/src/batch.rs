@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::Path;
 
-/// Maximum size of a request, so that it fits the default of `server.body_bytes_max`.
+/// Maximum size of a request: below the default of `server.body_bytes_max`.
 const BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// What to do if some jobs of a batch are refused.

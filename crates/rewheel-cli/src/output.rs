@@ -69,7 +69,7 @@ impl Output {
         ExitCode::from(trouble.code)
     }
 
-    /// Prints help, or what is wrong with the arguments, which may contain a URL with its password.
+    /// Prints help, or an error about the arguments. Passwords of URLs in the arguments are masked.
     pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         if !error.use_stderr() {
             let _ = error.print();

@@ -78,7 +78,7 @@ impl Heartbeat {
         } else if now.since(self.ticked) >= third {
             // Not earlier: an early renewal may come between two ticks of an idle dispatch loop. A holder whose dispatch loop has
             // stalled must not keep its jobs from others.
-            tracing::error!("lease not renewed: dispatch loop stalled");
+            tracing::error!("lease not renewed because the dispatch loop stalled; if the lease expires, other nodes take over the jobs of this node");
             self.note_failure("dispatch_stalled", &"dispatch loop stalled");
             return third / 3;
         }

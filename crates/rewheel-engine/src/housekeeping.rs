@@ -116,7 +116,7 @@ impl Housekeeping {
             if !lost.is_empty() {
                 tracing::warn!(
                     jobs = lost.len(),
-                    "found leased jobs whose claim got no response: releasing them"
+                    "found jobs that are leased to this node although the response of the claim was lost: releasing them"
                 );
                 store.give_back(holder, &lost, self.shared.retain_ended()).await?;
             }

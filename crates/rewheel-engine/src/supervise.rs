@@ -155,7 +155,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
         biased;
         left = leaves => {
             if let Err(panic) = left {
-                tracing::error!(panic, "releasing claimed jobs panicked: other nodes take them over when the lease expires");
+                tracing::error!(panic, "panic while releasing claimed jobs: other nodes take over these jobs when the lease of this node expires");
             }
         }
         () = clock.sleep(LEAVE_MAX) => {

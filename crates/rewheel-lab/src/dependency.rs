@@ -70,7 +70,7 @@ impl Dependency {
 pub(crate) enum Refusal {
     #[error("the dependency failed")]
     Failed,
-    #[error("the queue of the dependency is too long")]
+    #[error("the simulated dependency refused the call: too many calls already wait there")]
     Shed,
 }
 

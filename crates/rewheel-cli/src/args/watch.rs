@@ -47,9 +47,9 @@ pub(crate) enum KindsCommand {
 pub(crate) enum BreakerCommand {
     /// Open the breaker: jobs of the kind do not start until it is closed or reset
     Open(KindName),
-    /// Close the breaker: jobs start even if many attempts fail, until it is reset
+    /// Keep the breaker closed until it is reset: jobs start even if many attempts fail
     Close(KindName),
-    /// Reset the breaker: it opens and closes automatically again
+    /// Reset the breaker: end a manual open or close, so that it works automatically
     Reset(KindName),
 }
 

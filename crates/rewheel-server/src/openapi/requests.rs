@@ -180,8 +180,8 @@ fn kind_settings() -> Value {
         .may("open_for", duration_asked(), "How long the breaker stays open before a probe attempt.")
         .closed("Settings of the circuit breaker: it opens when the share of failures in the window reaches `failure_ratio`.");
     let budget = Object::new()
-        .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}), "Number of retries that are allowed for each first attempt.")
-        .may("floor", rate(), "Number of retries that are always allowed.")
+        .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}), "Allowed retries as a share of first attempts, over all jobs of the kind: 0.1 allows 10 retries for 100 first attempts.")
+        .may("floor", rate(), "Rate of retries that is always allowed.")
         .closed(
             "Retry budget of all nodes together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed.",
         );
@@ -326,7 +326,7 @@ fn result() -> Value {
         .may("after", or_null(duration_asked()), "Delay before the next attempt. Allowed only with the verdicts `retry` and `snooze`, and required with `snooze`.")
         .may("category", or_null(category()), "Category of the failure.")
         .may("code", or_null(text()), "Error code of the failure.")
-        .may("message", or_null(text()), "Description of the failure for people.")
+        .may("message", or_null(text()), "Human-readable description of the failure.")
         .may("duration", or_null(duration_asked()), "Duration of the attempt.")
         .closed("The result of an attempt.");
     schema["allOf"] = json!([

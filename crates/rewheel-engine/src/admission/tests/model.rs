@@ -169,6 +169,10 @@ impl Model {
             | Step::Leave(_)
             | Step::WorkerEnd(..) => {}
         }
+        self.check_step();
+    }
+
+    fn check_step(&mut self) {
         for kind in 0..3 {
             let seen = self.world.admission.suspicion(&self.names[kind]);
             let is_open = seen.is_some_and(|(state, _)| state == BreakerState::Open);
