@@ -104,7 +104,7 @@ fn finish(
     Err(CliError::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
-/// Reads the jobs as written: one JSON array, or one document after the other.
+/// Reads the jobs without changing their text: one JSON array, or JSON documents one after the other.
 fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, CliError> {
     let wrong = |error: serde_json::Error| {
         CliError::usage(format!("the batch is not JSON: {error}")).hint(

@@ -78,7 +78,7 @@ pub(crate) enum Bench {
     Wheel,
     /// Call a local echo server by HTTP callbacks, compared with `wrk` if that is installed
     Callback,
-    /// Compare a large store with a small store: idle nodes, claims, statistics; runs only if you name it
+    /// Compare a large store with a small store: idle nodes, claims, statistics; not run by default
     Scale,
 }
 

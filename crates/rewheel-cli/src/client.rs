@@ -62,7 +62,7 @@ impl Client {
         Ok(Client { http, base, shown: server.clone() })
     }
 
-    /// Reads a document. Parts of the path are escaped.
+    /// Reads a document. Escapes each segment of the path.
     pub(crate) async fn get(
         &self,
         path: &[&str],

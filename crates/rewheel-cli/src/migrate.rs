@@ -5,7 +5,7 @@ use crate::output::Output;
 use rewheel_core::SecretUrl;
 use serde_json::json;
 
-/// Opens the store, which creates or updates its tables.
+/// Opens the store; this creates or updates its tables.
 pub(crate) async fn run(url: &SecretUrl, output: Output) -> Result<(), CliError> {
     let store = rewheel_stores::connect(url.expose()).await?;
     let name = store.capabilities().name;

@@ -161,7 +161,7 @@ fn document(token: &TokenDocument) -> Result<Document, CliError> {
     Ok(Document { text: serde_json::to_string(token).map_err(failed)?, value })
 }
 
-/// Returns the id if the text is a whole token: the rest is a secret and must not be part of a URL.
+/// If the text is a whole token (id and secret), returns only the id: the secret must not be part of a URL.
 fn named(token: &str) -> &str {
     let id = token.strip_prefix("rw_").and_then(|rest| rest.split_once('_'));
     id.map_or(token, |(id, _)| id)

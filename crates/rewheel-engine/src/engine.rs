@@ -415,7 +415,7 @@ impl Engine {
             tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
         }
         if let Err(error) = shared.store.leave(holder).await {
-            tracing::warn!(%error, "deregistration failed: the lease will expire");
+            tracing::warn!(%error, "this node failed to deregister: its lease expires by itself");
         }
         let given_back = (shared.leases.given_back() - returned).saturating_sub(abandoned);
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }

@@ -78,7 +78,9 @@ impl Heartbeat {
         } else if now.since(self.ticked) >= third {
             // Not earlier: an early renewal may come between two ticks of an idle dispatch loop. A holder whose dispatch loop has
             // stalled must not keep its jobs from others.
-            tracing::error!("lease not renewed because the dispatch loop stalled; if the lease expires, other nodes take over the jobs of this node");
+            tracing::error!(
+                "lease not renewed because the dispatch loop stalled; if the lease expires, other nodes take over the jobs of this node"
+            );
             self.note_failure("dispatch_stalled", &"dispatch loop stalled");
             return third / 3;
         }
@@ -163,7 +165,7 @@ impl Heartbeat {
                 self.shared.signals.look.notify_one();
             }
             Err(error) => {
-                tracing::debug!(%error, "failed to register again: retrying");
+                tracing::debug!(%error, "new registration failed: retrying");
                 self.note_failure("joining_failed", &error);
             }
         }

@@ -159,7 +159,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
             }
         }
         () = clock.sleep(LEAVE_MAX) => {
-            tracing::warn!("releasing claimed jobs timed out: other nodes take them over when the lease expires");
+            tracing::warn!("timeout while releasing claimed jobs: other nodes take over these jobs when the lease of this node expires");
         }
     }
 }
@@ -170,7 +170,7 @@ async fn leave(shared: &Shared) {
         tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
     }
     if let Err(error) = shared.store.leave(holder).await {
-        tracing::warn!(%error, "deregistration failed: the lease will expire");
+        tracing::warn!(%error, "this node failed to deregister: its lease expires by itself");
     }
 }
 

@@ -131,7 +131,7 @@ pub enum IdempotencyError<E> {
     },
     /// A process died while it ran the work; see [`AfterCrash::Unknown`].
     #[error(
-        "a call with this idempotency key crashed before it finished: check what the call did, then use a new key"
+        "a call with this idempotency key was interrupted before it finished: check what it did; to repeat it, use a new key"
     )]
     Unknown,
     /// The key was used for a different request.

@@ -101,7 +101,7 @@ fn curve(shares: impl Iterator<Item = f64>) -> String {
         .collect()
 }
 
-/// Draws a line below the period of the outage.
+/// Underlines the outage in the chart.
 fn mark(args: &LabArgs, width: usize) -> String {
     let column = |at: Duration| (at.as_secs_f64() / width as f64) as usize;
     let (from, to) =

@@ -106,7 +106,7 @@ impl Watched {
     }
 }
 
-/// Formats the age of a timestamp of the server; `None` if it is in the future.
+/// Formats how long ago a server timestamp was; `None` if it is in the future.
 pub(super) fn ago(time: &Value) -> Option<String> {
     let time: Timestamp = time.as_str()?.parse().ok()?;
     let since = Timestamp::now().since((Unit::Second, time)).ok()?.get_seconds();

@@ -37,7 +37,7 @@ impl ClockWatch {
                 let by = went.saturating_sub(passed);
                 tracing::warn!(
                     ?by,
-                    "store clock jumped ahead, so jobs may only seem to be over their time limit: delaying their takeover from holders that are alive; check the time sync of the store"
+                    "store clock jumped ahead: jobs may look overdue although they are not, so this node does not take them over from live holders yet; check the time sync of the store"
                 );
                 self.since = None;
             }

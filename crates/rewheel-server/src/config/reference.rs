@@ -95,7 +95,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("store", "pool_max", "16", "Maximum number of connections for work to a database server, 2 to 1,000 (default: `pool_max` in the URL, or 8). Each node uses two more connections. Not for SQLite."),
 
     is("engine", "name", "\"rewheel\"", "Name of this node."),
-    unset("engine", "region", "\"eu\"", "Region of this node. Callbacks call the URLs of the same region first."),
+    unset("engine", "region", "\"eu\"", "Region of this node. It calls the callback URLs of its own region first."),
     is("engine", "concurrency", "256", "Maximum number of attempts that run at the same time in this node."),
     is("engine", "lease_ttl", "\"10s\"", "Lease duration: if this node does not renew its lease for this time, other nodes take over its jobs."),
     is("engine", "horizon", "\"5s\"", "The node claims a job this long before the job is due. Until it is due, the job waits in memory, in the timing wheel."),
@@ -120,7 +120,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "concurrency_max", "64", "Maximum number of concurrent attempts of this kind in one node or one worker."),
     unset("kinds.*", "fleet_concurrency_max", "8", "Maximum number of concurrent attempts of this kind in all nodes and workers together."),
     unset("kinds.*", "rate", "\"500/s\"", "Maximum rate of attempts of this kind in all nodes and workers together."),
-    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of all nodes together: each first attempt allows `ratio` retries, and a rate of `floor` retries is always allowed."),
+    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of all nodes together. `ratio`: retries as a share of first attempts (0.1 allows one retry for ten first attempts). `floor`: rate of retries that is always allowed."),
     is("kinds.*", "sticky_max", "\"10s\"", "Before a retry whose delay is not longer than this, the job stays leased to the same node and waits in its memory. Before a retry with a longer delay, the node gives up its lease, and any node can claim the job."),
     is("kinds.*", "takeovers_max", "3", "Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count."),
     is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job that is given up, because its last attempt failed or a retry cannot help: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),

@@ -199,7 +199,7 @@ fn kind_settings() -> Value {
         .may("retry_budget", or_null(budget), "Limit of retries, of all nodes together.")
         .may("sticky_max", duration_asked(), "Before a retry whose delay is not longer than this, the job stays leased to the same node and waits in its memory. Before a retry with a longer delay, the node gives up its lease, and any node can claim the job.")
         .may("takeovers_max", between(1, u64::from(u32::MAX)), "Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.")
-        .may("on_give_up", one_of(["dead", "fail"]), "State of a job that is given up: `dead` waits for an operator, `fail` ends it.")
+        .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job that is given up: with `dead` it becomes a dead letter and waits for an operator, with `fail` it ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
         .may("retry_after_max", duration_asked(), "Longest delay that a callee may request.")
         .may("breaker", or_null(breaker), "Circuit breaker that stops attempts while most of them fail.")
@@ -249,7 +249,7 @@ fn failure_rule() -> Value {
         .may("category", some(&category()), "Categories of the failure.")
         .may("code", some(&text()), "Codes of the failure.")
         .may("status", some(&text()), "HTTP statuses of the response, for example `503` or `5xx`.")
-        .may("message", some(&text()), "Parts of the message; upper and lower case are the same.")
+        .may("message", some(&text()), "Texts to look for in the message; one match is enough, and upper and lower case do not matter.")
         .closed("Conditions on the failure. The rule applies if all of them match.");
     Object::new()
         .may("when", or_null(when), "Conditions on the failure. Without conditions, the rule matches every failure.")

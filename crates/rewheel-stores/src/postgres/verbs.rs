@@ -12,6 +12,7 @@ pub(super) mod limits;
 pub(super) mod prune;
 pub(super) mod read;
 mod keyed;
+mod wake;
 pub(super) mod failures;
 pub(super) mod reserve;
 pub(super) mod risks;

@@ -79,8 +79,7 @@ macro_rules! store_conformance {
                 tell_the_earliest_due,
                 move_on_when_the_first_is_claimed, keep_their_shard, tell_the_shards_of_a_batch_apart,
                 are_left_out_without_scheduled_jobs,
-                are_there_again_when_a_job_comes_back,
-                are_read_by_name,
+                are_there_again_when_a_job_comes_back, are_read_by_name,
             }
             claim {
                 skips_jobs_that_are_not_due,
@@ -229,8 +228,7 @@ macro_rules! store_conformance {
                 lists_what_an_insert_leased,
             }
             lease {
-                lists_a_holder_as_it_joined,
-                each_worker_is_in_two_shares_of_engines,
+                lists_a_holder_as_it_joined, each_worker_is_in_two_shares_of_engines,
                 remembers_who_created_a_worker,
                 joining_again_changes_nothing,
                 the_dead_cannot_join_again,
@@ -448,8 +446,7 @@ macro_rules! store_conformance {
                 an_insert_wakes_one_who_waits, an_insert_wakes_one_who_waits_later,
                 what_is_given_back_wakes,
                 a_retry_that_is_let_go_wakes,
-                a_sweep_wakes,
-                what_people_let_run_wakes, what_people_want_wakes,
+                a_sweep_wakes, what_people_let_run_wakes, what_people_want_wakes,
                 a_change_of_a_kind_wakes,
                 every_watcher_is_woken,
                 many_changes_wake_a_few_times,

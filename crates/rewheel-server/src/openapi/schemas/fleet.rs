@@ -24,7 +24,11 @@ fn holder() -> Value {
         .has("id", id(), "Id of the holder.")
         .has("name", text(), "Name of the holder, from its config or its first claim.")
         .has("role", one_of(["engine", "worker"]), "An engine of a node, or a worker.")
-        .has("state", one_of(["alive", "silent", "dead"]), "Whether it renews its lease.")
+        .has(
+            "state",
+            one_of(["alive", "silent", "dead"]),
+            "Whether the holder is alive: it renews its lease.",
+        )
         .has("here", flag(), "True if this holder is the server that sent the response.")
         .has("lease_ttl", duration(), "How long its lease lasts without a renewal.")
         .has("renewals", count(), "How often it has renewed its lease.")
@@ -36,7 +40,7 @@ fn holder() -> Value {
 
 fn stats() -> Value {
     let holders = Object::new()
-        .has("alive", count(), "Number of holders that renew their lease.")
+        .has("alive", count(), "Number of living holders: those that renew their lease.")
         .open("Number of holders (nodes and workers).");
     Object::new()
         .has("jobs", by_state(), "Number of jobs by state.")

@@ -9,9 +9,7 @@ use super::super::session::{Param, Session};
 use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
-use rewheel_core::store::{
-    IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError, StoreResult,
-};
+use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult};
 use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -21,12 +19,6 @@ pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The largest total size of the payloads of one batch: PostgreSQL accepts messages of up to 1 GiB.
 const BATCH_BYTES_MAX: usize = 512 * 1024 * 1024;
-
-/// Other nodes are woken for jobs that are due within this time; later jobs are found by polling.
-const WAKES_WITHIN_MS: i64 = 1_000;
-
-/// The same in a store with many lanes: a poll reads only some of them, so that other nodes may not find the job in time.
-const WAKES_WITHIN_MS_OF_MANY: i64 = 120_000;
 
 impl PostgresStore {
     pub(in super::super) async fn insert_batch(
@@ -39,7 +31,7 @@ impl PostgresStore {
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
                 self.shared.lanes.floors.lower(&insertion.past_due(&answers));
-                self.wake_for(insert.jobs, &insertion, &answers);
+                self.wake_for(insert.jobs, insertion.now, &answers);
                 return Ok(answers);
             }
             self.shared.lanes.forget();
@@ -100,40 +92,7 @@ impl PostgresStore {
             .collect();
         Ok(Numbered::new(insert.jobs, numbers))
     }
-
-    fn wake_for(&self, jobs: &[NewJob], insertion: &Insertion<'_>, answers: &[Inserted]) {
-        let within = match self.shared.lanes.are_many() {
-            true => WAKES_WITHIN_MS_OF_MANY,
-            false => WAKES_WITHIN_MS,
-        };
-        let soon = insertion.now.as_millis().saturating_add(within);
-        // Each with the job that was added last: most jobs of a batch are in the same lane as the job before.
-        let (mut here, mut everywhere): (Option<Report<'_>>, Option<Report<'_>>) = (None, None);
-        for (job, answer) in jobs.iter().zip(answers) {
-            let Inserted::Created { due, leased } = answer else { continue };
-            if leased.is_some() {
-                // It cannot be claimed: its lane is as it was.
-                continue;
-            }
-            let is_soon = due.as_millis() <= soon;
-            let report = if is_soon { &mut everywhere } else { &mut here };
-            let (change, last) = report.get_or_insert_with(|| ((&job.lane()).into(), job));
-            if !last.is_beside(job) {
-                change.add(&job.lane());
-                *last = job;
-            }
-        }
-        if let Some((change, _)) = everywhere {
-            self.wake(change);
-        }
-        if let Some((change, _)) = here {
-            self.shared.woken.wake(change);
-        }
-    }
 }
-
-/// The lanes to report, and the job that was added last.
-type Report<'a> = (StoreChange, &'a NewJob);
 
 /// The lanes of a batch whose kinds exist.
 pub(in super::super) struct Numbered {
