@@ -39,6 +39,11 @@ fn the_guide_to_the_server_survives_a_kill() {
 }
 
 #[test]
+fn the_guide_to_follow_ups_runs() {
+    runs("docs/guide/follow-ups.md", "", &["curl", "python3"]);
+}
+
+#[test]
 fn the_page_about_rest_runs() {
     runs("docs/rest.md", DEMO, &["curl", "python3"]);
 }

@@ -110,6 +110,7 @@ fn job() -> Object {
         .has("key", or_null(text()))
         .has("tenant", or_null(text()))
         .has("shard_key", or_null(text()))
+        .has("parent", about(or_null(id()), "Id of the job whose result submitted this one."))
         .has("priority", json!({"type": "integer", "minimum": 0, "maximum": 9}))
         .has("attempt", about(count(), "Number of the latest attempt. 0 before the first attempt."))
         .has("attempts_max", count())
@@ -151,7 +152,7 @@ fn job() -> Object {
 pub(super) fn job_example() -> Value {
     json!({
         "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
-        "key": "order-17", "tenant": null, "shard_key": null, "priority": 5, "attempt": 1,
+        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "priority": 5, "attempt": 1,
         "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
         "due": AT, "deadline": null,
         "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},

@@ -4,15 +4,17 @@ use super::super::PostgresStore;
 use super::super::error::{VerbError, broken, unreadable};
 use super::super::job_columns::array_params;
 use super::super::lanes::Names;
-use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
+use super::super::row::{counter, holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
+use super::super::statements::{
+    FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, OLDER_HOLDER, TAKE_KEYS,
+};
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
 use rewheel_core::store::{
     IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError, StoreResult,
 };
-use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -38,7 +40,7 @@ impl PostgresStore {
             let lanes = self.prepare_insert(insert).await?;
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
-                self.wake_for(insert.jobs, &insertion, &answers);
+                self.wake_for(insert.jobs, insertion.now, &answers);
                 return Ok(answers);
             }
             self.shared.lanes.forget();
@@ -100,12 +102,13 @@ impl PostgresStore {
         Ok(Numbered::new(insert.jobs, numbers))
     }
 
-    fn wake_for(&self, jobs: &[NewJob], insertion: &Insertion<'_>, answers: &[Inserted]) {
+    /// Reports jobs that were stored, after the commit.
+    pub(super) fn wake_for(&self, jobs: &[NewJob], now: Timestamp, answers: &[Inserted]) {
         let within = match self.shared.lanes.are_many() {
             true => WAKES_WITHIN_MS_OF_MANY,
             false => WAKES_WITHIN_MS,
         };
-        let soon = insertion.now.as_millis().saturating_add(within);
+        let soon = now.as_millis().saturating_add(within);
         // Each with the job that was added last: most jobs of a batch are in the same lane as the job before.
         let (mut here, mut everywhere): (Option<Report<'_>>, Option<Report<'_>>) = (None, None);
         for (job, answer) in jobs.iter().zip(answers) {
@@ -144,7 +147,7 @@ pub(in super::super) struct Numbered {
 }
 
 impl Numbered {
-    fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
+    pub(super) fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
         let mut last: Option<(&NewJob, Option<i32>)> = None;
         let number_of = |job| {
             // Most jobs of a batch are in the same lane as the job before.
@@ -177,7 +180,7 @@ pub(in super::super) fn lanes_changed() -> StoreError {
 }
 
 /// The lanes of a batch, each once.
-fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
+pub(super) fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
     let mut lanes: HashSet<Lane> = HashSet::new();
     let mut last: Option<&NewJob> = None;
     for job in jobs {
@@ -206,7 +209,7 @@ impl<'a> Insertion<'a> {
     fn is_plain(&self) -> bool {
         self.insert.sent == Sent::First
             && self.insert.if_refused == IfRefused::StoreOthers
-            && self.insert.jobs.iter().all(|job| job.key.is_none())
+            && self.insert.jobs.iter().all(|job| job.key.is_none() && job.format() == Format::FIRST)
     }
 
     fn must_undo(&self, answers: &[Inserted]) -> bool {
@@ -230,6 +233,7 @@ impl<'a> Insertion<'a> {
     ) -> Result<Option<Vec<Inserted>>, VerbError> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
+        self.refuse_for_old_holders(session, &mut answers).await?;
         if self.insert.sent == Sent::Again {
             self.known_ids(session, &mut answers).await?;
         }
@@ -265,6 +269,28 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
+    /// Refuses jobs that the release of a living holder would damage.
+    async fn refuse_for_old_holders(
+        &self,
+        session: &Session<'_>,
+        answers: &mut [Option<Inserted>],
+    ) -> Result<(), VerbError> {
+        let formats = self.insert.jobs.iter().map(NewJob::format);
+        let Some(newest) = formats.max().filter(|format| *format > Format::FIRST) else {
+            return Ok(());
+        };
+        let older = session.find(&OLDER_HOLDER, &[&counter(newest.get())]).await?;
+        let Some(older) = older else { return Ok(()) };
+        let holder: String = older.try_get(0)?;
+        for (job, answer) in self.insert.jobs.iter().zip(answers) {
+            if answer.is_none() && job.format() > Format::FIRST {
+                let holder = holder.clone();
+                *answer = Some(Inserted::Refused(Refusal::HolderTooOld { holder }));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the jobs to store, with their lanes.
     fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
         let jobs = self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers);
@@ -275,7 +301,7 @@ impl<'a> Insertion<'a> {
 
     /// Writes the rows, and returns the lanes whose due jobs were leased at once. Writes nothing and returns `None` if the cached lanes
     /// are out of date.
-    async fn store(
+    pub(super) async fn store(
         &mut self,
         session: &Session<'_>,
         rows: &[(&NewJob, i32)],
@@ -479,7 +505,7 @@ impl<'a> KeyNames<'a> {
     }
 }
 
-async fn find_states(
+pub(super) async fn find_states(
     session: &Session<'_>,
     jobs: impl Iterator<Item = JobId>,
 ) -> Result<HashMap<JobId, State>, VerbError> {
