@@ -64,20 +64,18 @@ async fn a_result_submits_jobs() {
             job[name] = value;
             job
         };
-        for (wrong, field, status) in [
-            (json!([good, with("kind", json!("fax"))]), "/results/0/submit/1/kind", 422),
-            (json!([with("attempts_max", json!(5_000))]), "/results/0/submit/0/attempts_max", 422),
-            (json!([with("tenant", json!("acme"))]), "/results/0/submit/0/tenant", 422),
-            (json!([with("parent", json!(id))]), "/results/0/submit/0/parent", 422),
-            (json!(vec![good.clone(); 17]), "/results/0/submit", 422),
-            (json!([1]), "/results/0/submit/0", 400),
+        for (wrong, field) in [
+            (json!([good, with("kind", json!("fax"))]), "/results/0/submit/1/kind"),
+            (json!([with("attempts_max", json!(5_000))]), "/results/0/submit/0/attempts_max"),
+            (json!([with("tenant", json!("acme"))]), "/results/0/submit/0/tenant"),
+            (json!([with("parent", json!(id))]), "/results/0/submit/0/parent"),
+            (json!(vec![good.clone(); 17]), "/results/0/submit"),
+            (json!([1]), "/results/0/submit/0"),
         ] {
             let request = json!({"holder": holder, "results": [done(wrong)]}).to_string();
             let answer = api.post("/v1/workers/settle", &request).await;
-            assert_eq!(answer.status, status, "{answer:?}");
-            if status == 422 {
-                assert_eq!(answer.body["errors"][0]["field"], field, "{answer:?}");
-            }
+            assert_eq!(answer.status, 422, "{answer:?}");
+            assert_eq!(answer.body["errors"][0]["field"], field, "{answer:?}");
             assert_eq!(state(&api, &id).await, "leased");
         }
         let settled = settle(&api, holder, done(json!([good]))).await;

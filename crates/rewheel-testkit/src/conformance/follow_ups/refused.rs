@@ -11,7 +11,7 @@ use rewheel_core::{
 /// Settles a job that submits a job which is refused. Returns the dead letter.
 async fn refused(subject: &Subject, job: NewJob) -> Job {
     let (holder, lease) = charged(subject).await;
-    let settled = subject.settle(holder, &submitting(lease, &[job.clone()])).await;
+    let settled = subject.settle(holder, &submitting(lease, std::slice::from_ref(&job))).await;
     assert_eq!(settled, applied(State::Succeeded), "the end of the parent stands");
     assert_eq!(subject.get(lease.job).await.state(), State::Succeeded);
     let letter = subject.get(job.id).await;
@@ -21,7 +21,7 @@ async fn refused(subject: &Subject, job: NewJob) -> Job {
     assert!(unannounced.iter().any(|dead| dead.job == job.id), "nobody hears of it");
     subject.balance().await;
     // A repetition changes nothing.
-    let again = subject.settle(holder, &submitting(lease, &[job.clone()])).await;
+    let again = subject.settle(holder, &submitting(lease, std::slice::from_ref(&job))).await;
     assert!(matches!(again, Settled::AlreadyApplied(_)), "{again:?}");
     assert_eq!(subject.get(job.id).await, letter);
     letter
