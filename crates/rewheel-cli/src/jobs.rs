@@ -20,6 +20,7 @@ const FAILURE_CHARS_MAX: usize = 100;
 pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), CliError> {
     let mut query: Vec<_> = args.state.iter().map(|state| ("state", state.as_str())).collect();
     query.extend(args.key.as_deref().map(|key| ("key", key)));
+    query.extend(args.parent.as_deref().map(|parent| ("parent", parent)));
     query.extend(conditions(&args.which));
     list_those(&query, &args.paging, client, output).await
 }
@@ -215,6 +216,7 @@ fn described(job: &Value, raw: &RawJob) -> String {
         "key",
         "tenant",
         "shard_key",
+        "parent",
         "priority",
         "attempt",
         "attempts_max",

@@ -57,6 +57,15 @@ impl Failure {
         self.category
     }
 
+    /// The code of a job that a settle submitted and that could not be stored as it was.
+    pub const FOLLOW_UP_REFUSED: &'static str = "follow_up_refused";
+
+    /// Creates the failure of a job that a settle submitted and that cannot be stored.
+    pub fn of_follow_up(why: &str) -> Failure {
+        let message = format!("its parent submitted it, but it was refused: {why}");
+        Failure::new(Category::Rejected, Some(Failure::FOLLOW_UP_REFUSED), &message)
+    }
+
     /// Returns the failure's own code, such as a status or an SQLSTATE.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()

@@ -2,6 +2,7 @@
 
 use crate::decision::DueReason;
 use crate::failure::Failure;
+use crate::format::Format;
 use crate::id::{Fence, HolderId, JobId, Version};
 use crate::limits::Limits;
 use crate::name::{Key, KindName, ShardKey, Tenant};
@@ -73,6 +74,8 @@ pub struct NewJob {
     /// Number of attempts that were made before the job was stored, by a call in process. The first attempt of the job gets the next
     /// number. They do not count against `attempts_max`.
     pub attempts_before: u32,
+    /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
+    pub parent: Option<JobId>,
 }
 
 impl NewJob {
@@ -94,7 +97,13 @@ impl NewJob {
             backoff: None,
             traceparent: None,
             attempts_before: 0,
+            parent: None,
         }
+    }
+
+    /// Returns the format that every holder must know before the job is stored.
+    pub fn format(&self) -> Format {
+        if self.parent.is_some() { Format::FOLLOW_UPS } else { Format::FIRST }
     }
 
     /// Returns the lane of the job.
@@ -132,6 +141,7 @@ impl NewJob {
             attempt_timeout: self.attempt_timeout,
             backoff: self.backoff,
             traceparent: self.traceparent.clone(),
+            parent: self.parent,
             created,
             deadline: self.deadline.map(|deadline| deadline.resolve(created)),
             due: self.due.resolve(created),
@@ -188,6 +198,8 @@ pub struct Job {
     pub backoff: Option<Backoff>,
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
+    /// The job whose settle submitted it.
+    pub parent: Option<JobId>,
     /// When it was stored.
     pub created: Timestamp,
     /// Give up after this time.

@@ -1,5 +1,6 @@
 //! Leases, holders and their roles.
 
+use crate::format::Format;
 use crate::id::{Fence, HolderId, JobId};
 use crate::timestamp::Timestamp;
 use crate::token::TokenId;
@@ -118,6 +119,8 @@ pub struct NewHolder {
     pub role: Role,
     /// Lease duration: the holder must renew within this time.
     pub lease_ttl: Duration,
+    /// What its release can handle: [`Format::CURRENT`], except in tests.
+    pub format: Format,
 }
 
 /// A holder as stored.
@@ -131,6 +134,8 @@ pub struct Holder {
     pub role: Role,
     /// Lease duration: the holder must renew within this time.
     pub lease_ttl: Duration,
+    /// What its release can handle.
+    pub format: Format,
     /// Increases with every renewal.
     pub renewals: u64,
     /// When it registered.
@@ -153,7 +158,7 @@ pub struct Holder {
 ///
 /// ```
 /// use rewheel::Random;
-/// use rewheel_core::{Holder, HolderId, Role, Timestamp, ExpiryWatch};
+/// use rewheel_core::{ExpiryWatch, Format, Holder, HolderId, Role, Timestamp};
 /// use std::time::Duration;
 ///
 /// let at = Timestamp::from_millis(0);
@@ -162,6 +167,7 @@ pub struct Holder {
 ///     name: "node-2".to_owned(),
 ///     role: Role::Engine,
 ///     lease_ttl: Duration::from_secs(15),
+///     format: Format::CURRENT,
 ///     renewals: 4,
 ///     joined: at,
 ///     renewed: at,
@@ -240,7 +246,7 @@ impl ExpiryWatch {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExpiryWatch, Holder, HolderId, Role, Timestamp};
+    use super::{ExpiryWatch, Format, Holder, HolderId, Role, Timestamp};
     use rewheel::Random;
     use std::time::Duration;
 
@@ -253,6 +259,7 @@ mod tests {
             name: "other".to_owned(),
             role: Role::Engine,
             lease_ttl: TTL,
+            format: Format::CURRENT,
             renewals,
             joined: at,
             renewed: at,

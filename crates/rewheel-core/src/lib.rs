@@ -28,6 +28,7 @@ mod timestamp;
 mod priority;
 mod state;
 mod failure;
+mod format;
 mod decision;
 mod report;
 mod failure_rules;
@@ -53,6 +54,7 @@ pub use self::failure::Failure;
 pub use self::failure_rules::{
     Action, ActionError, FailureRule, FailureRules, Routed, RuleError, Sticky,
 };
+pub use self::format::Format;
 pub use self::id::{Fence, HolderId, IdError, JobId, Version};
 pub use self::incident::{FailedJob, Incident, Incidents};
 pub use self::job::{Job, Lane, NewJob, Retain, Status, Wanted, When};

@@ -35,6 +35,12 @@ impl Limits {
     /// What one request may submit, and one insert may hold.
     pub const SUBMIT_MAX: usize = 10_000;
 
+    /// Most jobs that one settle submits. A job with more work to hand out submits one job that submits the rest.
+    pub const FOLLOW_UPS_MAX: usize = 16;
+
+    /// Most bytes of their payloads together: they wait in memory until the settle, as many as there are attempts.
+    pub const FOLLOW_UPS_BYTES_MAX: usize = 256 * 1024;
+
     /// Ten priorities: users do not need more, and a claim visits each lane.
     pub const PRIORITY_MAX: u8 = 9;
 

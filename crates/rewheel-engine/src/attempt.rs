@@ -2,6 +2,7 @@
 
 use crate::admission::{FleetRule, Ticket};
 use crate::checkpoint::Checkpoints;
+use crate::follow_ups::FollowUps;
 use crate::kinds::KindEntry;
 use crate::park::{self, Target};
 use crate::runner::{JobContext, Reporting, Runner};
@@ -62,7 +63,9 @@ pub(crate) async fn run(
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
     let place = target.as_ref().map_or(0, Target::place);
     let span = trace::attempt(&waiting.job, kind.policy(&waiting.job).attempts_max);
-    let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place));
+    let follow_ups = FollowUps::new(&shared);
+    let gives = (checkpoints.clone(), follow_ups.clone());
+    let report = report(&shared, &waiting, &kind, &cancel, (gives, place));
     let report = report.instrument(span.clone()).await;
     if let Some(payload) = checkpoints.take() {
         // A retry that stays here continues from there.
@@ -79,10 +82,12 @@ pub(crate) async fn run(
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let slot = ticket.ran(decision == Decision::Succeed);
+    let follow_ups = follow_ups.end(&report, &decision);
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = AttemptTiming { started_ago: took, duration: took };
+    settlement.follow_ups = follow_ups;
     unsettled.settles();
     // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
@@ -188,6 +193,7 @@ fn settlement(
         failure,
         hold: timeout + shared.settings.overdue_grace,
         keep: Retain { job: keep_job, key: shared.settings.retention_keys },
+        follow_ups: Vec::new(),
     }
 }
 
@@ -211,7 +217,7 @@ async fn report(
     waiting: &Waiting,
     kind: &KindEntry,
     cancel: &CancelToken,
-    (checkpoints, target): (&Checkpoints, usize),
+    (gives, target): ((Checkpoints, FollowUps), usize),
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure =
@@ -226,7 +232,7 @@ async fn report(
     let timeout = kind.attempt_timeout(&waiting.job);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
     let job = Arc::clone(&waiting.job);
-    let context = JobContext::new(job, ends_in, cancel.clone(), checkpoints.clone(), target);
+    let context = JobContext::new(job, ends_in, cancel.clone(), gives, target);
     let cut = async {
         tokio::select! {
             biased;

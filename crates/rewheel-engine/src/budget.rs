@@ -113,6 +113,7 @@ impl Shared {
             failure: None,
             hold: Duration::ZERO,
             keep: self.retain_ended(),
+            follow_ups: Vec::new(),
         };
         // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });

@@ -1,11 +1,12 @@
 //! The heartbeat loop: renews this holder's lease and expires dead holders.
 
+use crate::follow_ups;
 use crate::meters::Renewal;
 use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{HolderExpiry, StoreError, WatchShare};
-use rewheel_core::{ExpiryWatch, Holder, HolderId, NewHolder, Role};
+use rewheel_core::{ExpiryWatch, Format, Holder, HolderId, NewHolder, Role};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,6 +183,7 @@ impl Heartbeat {
                 return;
             }
         };
+        self.shared.leases.set_older_holder(follow_ups::older(&holders));
         let is_engine = |holder: &&Holder| holder.role == Role::Engine;
         self.living = holders.iter().filter(is_engine).map(|holder| holder.id).collect();
         self.shared.set_living(self.living.clone());
@@ -206,5 +208,11 @@ impl Heartbeat {
 
 pub(crate) fn new_holder(id: HolderId, shared: &Shared) -> NewHolder {
     let lease_ttl = shared.settings.lease_ttl;
-    NewHolder { id, name: shared.settings.name.clone(), role: Role::Engine, lease_ttl }
+    NewHolder {
+        id,
+        name: shared.settings.name.clone(),
+        role: Role::Engine,
+        lease_ttl,
+        format: Format::CURRENT,
+    }
 }

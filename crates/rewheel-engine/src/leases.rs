@@ -22,6 +22,8 @@ pub(crate) struct Leases {
     lease_expired: AtomicBool,
     /// When the last successful renewal was sent.
     renewed: Mutex<Moment>,
+    /// The name of a living holder with an older release, as far as this engine knows.
+    older_holder: Mutex<Option<String>>,
 }
 
 /// A job that this engine holds.
@@ -47,7 +49,17 @@ impl Leases {
             given_back: AtomicUsize::new(0),
             lease_expired: AtomicBool::new(false),
             renewed: Mutex::new(now),
+            older_holder: Mutex::default(),
         }
+    }
+
+    /// Returns the name of a living holder whose release cannot handle all jobs of this one.
+    pub(crate) fn older_holder(&self) -> Option<String> {
+        lock(&self.older_holder).clone()
+    }
+
+    pub(crate) fn set_older_holder(&self, name: Option<String>) {
+        *lock(&self.older_holder) = name;
     }
 
     pub(crate) fn holder(&self) -> HolderId {

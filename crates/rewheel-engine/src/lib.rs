@@ -101,6 +101,7 @@ mod tenant_settings;
 mod failure_rules;
 mod runner;
 mod checkpoint;
+mod follow_ups;
 mod submit;
 mod submit_batching;
 mod caps;
@@ -147,6 +148,7 @@ pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
 pub use self::events::{EventStream, EventsMissed, JobStateChange};
+pub use self::follow_ups::{FollowUp, IntoFollowUp};
 pub use self::held::HeldJob;
 pub use self::job_counts::JobCounts;
 pub use self::operation::{

@@ -1,6 +1,7 @@
 //! Runners: run one attempt in a handler of this process, or elsewhere.
 
 use crate::checkpoint::Checkpoints;
+use crate::follow_ups::FollowUps;
 use rewheel::{CancelToken, Category, Verdict};
 use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
 use serde::Serialize;
@@ -118,6 +119,7 @@ pub struct JobContext {
     ends_in: Duration,
     cancel: CancelToken,
     checkpoints: Checkpoints,
+    follow_ups: FollowUps,
     target: usize,
 }
 
@@ -126,11 +128,11 @@ impl JobContext {
         job: Arc<Job>,
         ends_in: Duration,
         cancel: CancelToken,
-        checkpoints: Checkpoints,
+        (checkpoints, follow_ups): (Checkpoints, FollowUps),
         target: usize,
     ) -> JobContext {
         let attempt = job.attempt + 1;
-        JobContext { job, attempt, ends_in, cancel, checkpoints, target }
+        JobContext { job, attempt, ends_in, cancel, checkpoints, follow_ups, target }
     }
 
     /// Returns which of [`Runner::targets`] this attempt calls, counted from 0.
@@ -140,6 +142,10 @@ impl JobContext {
 
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
+    }
+
+    pub(crate) fn follow_ups(&self) -> &FollowUps {
+        &self.follow_ups
     }
 
     /// Returns the job as it was leased.

@@ -94,14 +94,19 @@ impl Settle {
             self.shared.notify_persist(None, settlements.len(), &error);
             settlements.iter().map(|_| Ok(Settled::Lost)).collect()
         });
+        let mut submitted = Vec::new();
         for (mut finished, mut answer) in batch.into_iter().zip(answers) {
             if let Err(error) = &answer {
                 self.shared.notify_persist(Some(finished.settlement.lease.job), 1, error);
                 finished.settlement = unstorable(&finished.settlement, error);
                 answer = self.settle_one(holder, &finished.settlement).await;
             }
+            if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer {
+                submitted.append(&mut finished.settlement.follow_ups);
+            }
             self.after(finished, answer);
         }
+        self.shared.tell_of_follow_ups(&submitted).await;
     }
 
     async fn settle_one(
@@ -183,6 +188,8 @@ fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
     Settlement {
         decision: Decision::Dead { failure: failure.clone() },
         failure: Some(failure),
+        // They are of an attempt that succeeded.
+        follow_ups: Vec::new(),
         ..settlement.clone()
     }
 }

@@ -12,7 +12,9 @@ use crate::runner::JobKind;
 use crate::shared::{Command, Shared};
 use crate::submit_batching;
 use crate::trace;
-use rewheel::{Backoff, FailedCall, Retry, Series, Spill, Step, Verdict};
+use rewheel::{
+    Backoff, Category, Class, Classify, FailedCall, Retry, Series, Spill, Step, Verdict,
+};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey,
@@ -45,6 +47,26 @@ pub enum SubmitError {
     ShutDown,
 }
 
+impl Classify for SubmitError {
+    fn classify(&self) -> Class {
+        match self {
+            // The kind may be created, the old node upgraded, the tenant may get room.
+            SubmitError::Refused(
+                Refusal::UnknownKind | Refusal::HolderTooOld { .. } | Refusal::TenantFull { .. },
+            )
+            | SubmitError::ShutDown => Class::retry(Category::Transient),
+            SubmitError::Field { .. }
+            | SubmitError::Refused(
+                Refusal::KeyReused { .. }
+                | Refusal::DeadlineTooEarly
+                | Refusal::TooLarge { .. }
+                | Refusal::AbovePayloadLimit { .. },
+            ) => Class::stop(Category::Rejected),
+            SubmitError::Store(error) => error.classify(),
+        }
+    }
+}
+
 /// Receipt of a durable job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -75,10 +97,7 @@ impl<'a> Submit<'a> {
 
     /// Sets the deduplication key: only one job per tenant and kind has this key, so submitting it again has no effect.
     pub fn key(self, key: &str) -> Submit<'a> {
-        self.with(|job| {
-            job.key = Some(Key::parse(key).map_err(|why| name("key", why))?);
-            Ok(())
-        })
+        self.with(|job| set_key(job, key))
     }
 
     /// Sets the tenant.
@@ -91,57 +110,32 @@ impl<'a> Submit<'a> {
 
     /// Sets the shard key: jobs with the same key share a shard.
     pub fn shard_key(self, key: &str) -> Submit<'a> {
-        self.with(|job| {
-            job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
-            Ok(())
-        })
+        self.with(|job| set_shard_key(job, key))
     }
 
     /// Sets the priority: 9 runs first, the default is 5.
     pub fn priority(self, priority: u8) -> Submit<'a> {
-        self.with(|job| {
-            let wrong = |why: PriorityError| field("priority", why.to_string());
-            job.priority = Priority::new(priority).map_err(wrong)?;
-            Ok(())
-        })
+        self.with(|job| set_priority(job, priority))
     }
 
     /// Delays the first attempt.
     pub fn delay(self, delay: Duration) -> Submit<'a> {
-        self.with(|job| {
-            job.due = When::In(delay.min(Limits::DURATION_MAX));
-            Ok(())
-        })
+        self.with(|job| set_delay(job, delay))
     }
 
     /// Gives up after this time.
     pub fn deadline_in(self, left: Duration) -> Submit<'a> {
-        self.with(|job| {
-            job.deadline = Some(When::In(left.min(Limits::DURATION_MAX)));
-            Ok(())
-        })
+        self.with(|job| set_deadline_in(job, left))
     }
 
     /// Sets the maximum number of attempts.
     pub fn attempts_max(self, attempts_max: u32) -> Submit<'a> {
-        self.with(|job| {
-            if attempts_max == 0 {
-                return Err(field("attempts_max", "must be 1 or more".to_owned()));
-            }
-            job.attempts_max = Some(attempts_max);
-            Ok(())
-        })
+        self.with(|job| set_attempts_max(job, attempts_max))
     }
 
     /// Sets the timeout of one attempt.
     pub fn attempt_timeout(self, timeout: Duration) -> Submit<'a> {
-        self.with(|job| {
-            if timeout.is_zero() {
-                return Err(field("attempt_timeout", "must be longer than 0s".to_owned()));
-            }
-            job.attempt_timeout = Some(timeout);
-            Ok(())
-        })
+        self.with(|job| set_attempt_timeout(job, timeout))
     }
 
     /// Sets the delays between attempts.
@@ -239,14 +233,21 @@ fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
     if let Some(why) = payload_limit::refusal(job, engine.settings().payload_bytes_max) {
         return Err(SubmitError::Refused(why));
     }
-    let backoffs = &engine.shared().kinds.backoffs;
-    let custom = job.backoff.and_then(|backoff| backoff.custom_name());
-    if let Some(name) = custom.filter(|name| backoffs.get(name).is_none()) {
-        let why = format!("`{name}` is not registered: register it with EngineBuilder::backoffs");
-        return Err(field("backoff", why));
-    }
+    check_backoff(engine.shared(), job)?;
     match engine.shared().kind(&job.kind) {
         Some(kind) => kind.ceilings.check(job).map_err(|over| field(over.field, over.why)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that this engine knows the custom backoff of a job.
+pub(crate) fn check_backoff(shared: &Shared, job: &NewJob) -> Result<(), SubmitError> {
+    let custom = job.backoff.and_then(|backoff| backoff.custom_name());
+    match custom.filter(|name| shared.kinds.backoffs.get(name).is_none()) {
+        Some(name) => {
+            let why = format!("`{name}` is not registered: use EngineBuilder::backoffs");
+            Err(field("backoff", why))
+        }
         None => Ok(()),
     }
 }
@@ -301,14 +302,62 @@ impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
 }
 
 fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
+    Ok(NewJob::new(engine.new_id(), self::kind(kind)?, payload))
+}
+
+pub(crate) fn kind(kind: &str) -> Result<KindName, SubmitError> {
     let kind = KindName::parse(kind).map_err(|why| name("kind", why))?;
     if kind.is_reserved() {
         return Err(field("kind", format!("`{kind}` is reserved for the engine")));
     }
-    Ok(NewJob::new(engine.new_id(), kind, payload))
+    Ok(kind)
 }
 
-fn field(field: &'static str, why: String) -> SubmitError {
+pub(crate) fn set_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
+    job.key = Some(Key::parse(key).map_err(|why| name("key", why))?);
+    Ok(())
+}
+
+pub(crate) fn set_shard_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
+    job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
+    Ok(())
+}
+
+pub(crate) fn set_priority(job: &mut NewJob, priority: u8) -> Result<(), SubmitError> {
+    let wrong = |why: PriorityError| field("priority", why.to_string());
+    job.priority = Priority::new(priority).map_err(wrong)?;
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all setters have the same type")]
+pub(crate) fn set_delay(job: &mut NewJob, delay: Duration) -> Result<(), SubmitError> {
+    job.due = When::In(delay.min(Limits::DURATION_MAX));
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all setters have the same type")]
+pub(crate) fn set_deadline_in(job: &mut NewJob, left: Duration) -> Result<(), SubmitError> {
+    job.deadline = Some(When::In(left.min(Limits::DURATION_MAX)));
+    Ok(())
+}
+
+pub(crate) fn set_attempts_max(job: &mut NewJob, attempts_max: u32) -> Result<(), SubmitError> {
+    if attempts_max == 0 {
+        return Err(field("attempts_max", "must be 1 or more".to_owned()));
+    }
+    job.attempts_max = Some(attempts_max);
+    Ok(())
+}
+
+pub(crate) fn set_attempt_timeout(job: &mut NewJob, timeout: Duration) -> Result<(), SubmitError> {
+    if timeout.is_zero() {
+        return Err(field("attempt_timeout", "must be longer than 0s".to_owned()));
+    }
+    job.attempt_timeout = Some(timeout);
+    Ok(())
+}
+
+pub(crate) fn field(field: &'static str, why: String) -> SubmitError {
     SubmitError::Field { field, why }
 }
 

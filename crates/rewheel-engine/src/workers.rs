@@ -17,7 +17,8 @@ use crate::kinds::KindEntry;
 use crate::shared::Shared;
 use rewheel_core::store::{Extension, StoreError, StoreResult};
 use rewheel_core::{
-    HolderId, JobId, KindName, Lease, Limits, NewHolder, Role, Timestamp, Wanted, WorkerOwner,
+    Format, HolderId, JobId, KindName, Lease, Limits, NewHolder, Role, Timestamp, Wanted,
+    WorkerOwner,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -89,7 +90,8 @@ impl Engine {
         let shared = self.shared();
         let id = shared.new_holder_id();
         let (role, lease_ttl) = (Role::Worker { owner }, shared.settings.lease_ttl);
-        let holder = NewHolder { id, name: name.to_owned(), role, lease_ttl };
+        let holder =
+            NewHolder { id, name: name.to_owned(), role, lease_ttl, format: Format::CURRENT };
         shared.store.join(&holder).await?;
         shared.workers.owners.remember(id, owner);
         Ok(RemoteWorker { engine: self, id })

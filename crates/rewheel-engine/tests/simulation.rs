@@ -127,3 +127,9 @@ fn a_store_that_leaves_forgotten_jobs_alone_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::NoOverdue), ..forgetful };
     is_noticed(&rules, "no overdue");
 }
+
+#[test]
+fn a_store_that_submits_for_settles_that_do_not_count_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::FollowUpsOfAnySettle), ..Rules::default() };
+    is_noticed(&rules, "follow-ups of any settle");
+}

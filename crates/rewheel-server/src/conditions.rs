@@ -3,15 +3,16 @@
 use crate::rfc3339;
 use rewheel::Category;
 use rewheel_core::store::Filter;
-use rewheel_core::{Key, KindName, State, Tenant};
+use rewheel_core::{JobId, Key, KindName, State, Tenant};
 use std::fmt::Display;
 
 /// The names of all conditions of a filter.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 11] = [
     "state",
     "kind",
     "tenant",
     "key",
+    "parent",
     "category",
     "q",
     "due_after",
@@ -36,6 +37,7 @@ pub(crate) trait Conditions {
             kinds: self.all("kind", KindName::parse),
             tenant: self.one("tenant", Tenant::parse),
             key: self.one("key", Key::parse),
+            parent: self.one("parent", str::parse::<JobId>),
             category: self.one("category", str::parse::<Category>),
             text: self.one("q", word),
             due_after: self.one("due_after", rfc3339::parse),

@@ -59,7 +59,12 @@ pub fn parse(text: &str, id: JobId, payload_bytes_max: usize) -> Result<NewJob, 
 }
 
 /// Parses the job at a location in the request.
-fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob, Problem> {
+pub(crate) fn parse_at(
+    at: &str,
+    text: &str,
+    id: JobId,
+    bytes_max: usize,
+) -> Result<NewJob, Problem> {
     let mut fields = Fields::read(text, at, &FIELDS)?;
     if !fields.has("kind") {
         fields.wrong("kind", "is required");
@@ -147,6 +152,11 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
         Refusal::TooLarge { bytes, bytes_max } => {
             let message = format!("has {bytes} bytes; the limit of the store is {bytes_max}");
             blame(Code::TooLarge, "payload", &message)
+        }
+        Refusal::HolderTooOld { holder } => {
+            let message = format!("cannot be stored while `{holder}` runs an older release");
+            blame(Code::WrongState, "kind", &message)
+                .hint("upgrade that node or worker, and send the request again")
         }
         Refusal::AbovePayloadLimit { bytes, bytes_max } => {
             let message = format!("has {bytes} bytes; the limit is {bytes_max}");

@@ -1,9 +1,10 @@
-//! Checks and corrects batches of new jobs; shared by the SQL stores.
+//! Checks and corrects batches of new jobs.
 
 use rewheel::Backoff;
-use rewheel_core::store::{Inserted, StoreError};
-use rewheel_core::{JobId, NewJob};
-use std::collections::HashSet;
+use rewheel_core::NewJob;
+use rewheel_core::store::StoreError;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use {rewheel_core::JobId, rewheel_core::store::Inserted, std::collections::HashSet};
 
 /// Rejects a backoff whose text cannot be read back: its row would be unreadable. A custom backoff is stored by its name.
 pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
@@ -14,6 +15,7 @@ pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
 }
 
 /// Corrects the results of jobs that were not stored after all, and of their duplicates.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
     let stored: HashSet<JobId> = jobs
         .iter()

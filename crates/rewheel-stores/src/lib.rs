@@ -22,8 +22,8 @@ mod payload;
 mod wakeup;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod audit;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod batch;
+mod follow_ups;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

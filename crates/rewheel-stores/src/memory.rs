@@ -56,7 +56,7 @@ use world::World;
 ///     store.insert(&Insert::new(std::slice::from_ref(&job))).await?;
 ///
 ///     let holder = HolderId::new(now, &random);
-///     let new = NewHolder { id: holder, name: "node-1".to_owned(), role: Role::Engine, lease_ttl: seconds(15) };
+///     let new = NewHolder { id: holder, name: "node-1".to_owned(), role: Role::Engine, lease_ttl: seconds(15), format: rewheel_core::Format::CURRENT };
 ///     store.join(&new).await?;
 ///     let visits = [Visit {
 ///         lane: job.lane(),

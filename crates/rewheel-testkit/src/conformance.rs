@@ -8,6 +8,7 @@ pub mod lanes;
 pub mod claim;
 pub mod claim_limited;
 pub mod settle;
+pub mod follow_ups;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

@@ -6,7 +6,7 @@ use rewheel_core::store::{
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Failure, HolderId, Job, JobId, Key, KindName, Lane, Lease,
+    Actor, Decision, DueReason, Failure, Format, HolderId, Job, JobId, Key, KindName, Lane, Lease,
     NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
     When,
 };
@@ -83,8 +83,13 @@ impl Subject {
     /// Registers a holder.
     pub async fn holder(&self) -> HolderId {
         let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &self.random);
-        let holder =
-            NewHolder { id, name: "suite".to_owned(), role: Role::Engine, lease_ttl: LEASE_TTL };
+        let holder = NewHolder {
+            id,
+            name: "suite".to_owned(),
+            role: Role::Engine,
+            lease_ttl: LEASE_TTL,
+            format: Format::CURRENT,
+        };
         self.store.join(&holder).await.unwrap();
         id
     }
@@ -113,6 +118,7 @@ impl Subject {
             backoff: Some(Backoff::exponential(Duration::from_millis(250))),
             traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
             attempts_before: 3,
+            parent: Some(self.id()),
         }
     }
 

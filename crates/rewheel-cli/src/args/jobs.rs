@@ -219,6 +219,10 @@ pub(crate) struct List {
     #[arg(long)]
     pub(crate) key: Option<String>,
 
+    /// Match the jobs that the result of this job submitted
+    #[arg(long, value_name = "ID")]
+    pub(crate) parent: Option<String>,
+
     #[command(flatten)]
     pub(crate) which: Which,
 

@@ -22,6 +22,8 @@ pub struct Filter {
     pub tenant: Option<Tenant>,
     /// Jobs with this key, while the store keeps the key. Found by an index: one lookup for each matching kind and tenant.
     pub key: Option<Key>,
+    /// Jobs that the settle of this job submitted. Found by an index.
+    pub parent: Option<JobId>,
     /// Jobs whose latest failure has this category.
     pub category: Option<Category>,
     /// Jobs with this text in the id, the key or the latest failure, ignoring case.
@@ -43,6 +45,7 @@ impl Filter {
             && (self.kinds.is_empty() || self.kinds.contains(&job.lane.kind))
             && self.tenant.as_ref().is_none_or(|tenant| job.lane.tenant.as_ref() == Some(tenant))
             && self.key.as_ref().is_none_or(|key| job.key.as_ref() == Some(key))
+            && self.parent.is_none_or(|parent| job.parent == Some(parent))
             && self.category.is_none_or(|category| {
                 job.failure.as_ref().is_some_and(|failure| failure.category() == category)
             })

@@ -107,6 +107,14 @@ pub enum Refusal {
         /// The largest payload that the store accepts.
         bytes_max: usize,
     },
+    /// A living holder runs a release that would damage the job.
+    #[error(
+        "the node or worker `{holder}` runs an older release, which cannot handle this job: upgrade it"
+    )]
+    HolderTooOld {
+        /// The name of that holder.
+        holder: String,
+    },
     /// Its payload is larger than the engine's settings allow. Not said by stores, but by engines.
     #[error("the payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)")]
     AbovePayloadLimit {

@@ -3,7 +3,7 @@
 use crate::decision::Decision;
 use crate::failure::Failure;
 use crate::id::{Fence, HolderId};
-use crate::job::Retain;
+use crate::job::{NewJob, Retain};
 use crate::lease::Lease;
 use crate::state::State;
 use crate::timestamp::Timestamp;
@@ -24,6 +24,12 @@ pub struct Settlement {
     pub hold: Duration,
     /// Retention of the job, if this ends it.
     pub keep: Retain,
+    /// New jobs, stored in the same transaction: they exist exactly when this settlement is [`Settled::Applied`], or was before. They
+    /// get the tenant of the settled job, and it as their parent. A duplicate of an existing job is not stored. One that cannot be
+    /// stored becomes a dead letter with the code [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
+    /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
+    /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; those above are refused.
+    pub follow_ups: Vec<NewJob>,
 }
 
 impl Settlement {
@@ -36,6 +42,7 @@ impl Settlement {
             failure: None,
             hold: Duration::ZERO,
             keep: Retain::default(),
+            follow_ups: Vec::new(),
         }
     }
 }

@@ -10,8 +10,8 @@ use rewheel_core::store::{
     StoreError, SubmitStore,
 };
 use rewheel_core::{
-    Actor, Floor, HolderId, KindName, NewHolder, NewJob, NewKind, Retain, RetryAsk, RetryPool,
-    Role, Timestamp, Version,
+    Actor, Floor, Format, HolderId, KindName, NewHolder, NewJob, NewKind, Retain, RetryAsk,
+    RetryPool, Role, Timestamp, Version,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -75,7 +75,13 @@ impl Outage {
 
 fn holder() -> NewHolder {
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(7));
-    NewHolder { id, name: "test".to_owned(), role: Role::Engine, lease_ttl: seconds(15) }
+    NewHolder {
+        id,
+        name: "test".to_owned(),
+        role: Role::Engine,
+        lease_ttl: seconds(15),
+        format: Format::CURRENT,
+    }
 }
 
 fn new_job(random: &Random) -> NewJob {

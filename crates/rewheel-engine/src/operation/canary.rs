@@ -73,6 +73,7 @@ mod tests {
             attempt_timeout: None,
             backoff: None,
             traceparent: None,
+            parent: None,
             created: now,
             deadline: None,
             due: now,

@@ -7,7 +7,7 @@ use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, StoreResult};
 use std::sync::Arc;
 
 /// Says why a payload is too large. Jobs of the engine itself are as large as they must be.
-pub(super) fn refusal(job: &NewJob, bytes_max: usize) -> Option<Refusal> {
+pub(crate) fn refusal(job: &NewJob, bytes_max: usize) -> Option<Refusal> {
     let bytes = job.payload.len();
     let is_large = bytes > bytes_max && !job.kind.is_reserved();
     is_large.then_some(Refusal::AbovePayloadLimit { bytes, bytes_max })

@@ -236,6 +236,7 @@ impl RemoteWorker<'_> {
             failure: None,
             hold: Duration::ZERO,
             keep: self.shared().retain_ended(),
+            follow_ups: Vec::new(),
         }
     }
 

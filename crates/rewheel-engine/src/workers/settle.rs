@@ -1,9 +1,12 @@
 //! Settles the attempts of a remote worker.
 
 use super::{RemoteWorker, WorkerError};
-use crate::{attempt, budget, park, trace};
+use crate::submit::SubmitError;
+use crate::{attempt, budget, follow_ups, park, trace};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, StoreResult, halving};
-use rewheel_core::{Failure, Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
+use rewheel_core::{
+    Failure, Job, JobId, KindName, Lease, NewJob, Report, State, Status, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ pub struct WorkerResult {
     pub report: Report,
     /// The duration, if the worker reports it.
     pub took: Duration,
+    /// Jobs to submit with the result, see [`RemoteWorker::check_follow_up`]. Only with [`Report::Done`] and [`Report::Snooze`].
+    pub follow_ups: Vec<NewJob>,
 }
 
 /// Result of settling a [`WorkerResult`].
@@ -80,6 +85,7 @@ impl RemoteWorker<'_> {
         }
         let answers = halving(&settlements, |part| shared.store.settle(self.id, part)).await?;
         let mut settled = Vec::with_capacity(settlements.len());
+        let mut submitted: Vec<NewJob> = Vec::new();
         for ((settlement, answer), said) in settlements.iter().zip(answers).zip(said) {
             let kind = kinds.get(&settlement.lease.job);
             if let (Ok(Settled::Applied(_)), Some(kind)) = (&answer, kind) {
@@ -89,8 +95,12 @@ impl RemoteWorker<'_> {
                     shared.admission.worker_succeeded(kind);
                 }
             }
+            if let Ok(Settled::Applied(_)) = &answer {
+                submitted.extend(settlement.follow_ups.iter().cloned());
+            }
             settled.push(self.settled(settlement, answer, &kinds)?);
         }
+        shared.tell_of_follow_ups(&submitted).await;
         // Results that arrive before the sweep still count. If none does, the worker must learn that it has expired.
         let counts = settled.iter().any(|one| *one != WorkerSettled::Lost);
         if !counts && self.is_expired().await? {
@@ -128,14 +138,36 @@ impl RemoteWorker<'_> {
         let shared = self.shared();
         let deadline_in = job.deadline.zip(now).map(|(deadline, now)| deadline.since(now));
         let kind = self.known_kind(&job.lane.kind).await?;
-        let WorkerResult { lease, report, took } = result;
+        let WorkerResult { lease, report, took, follow_ups: jobs } = result;
         let is_mine = matches!(&job.status, Status::Leased { holder, .. } if *holder == self.id);
         let is_current = is_mine && job.fence == lease.fence;
-        let settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
+        let said = report.clone();
+        let mut settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
+        if follow_ups::carries(&said, &settlement.decision) {
+            settlement.follow_ups = self.prepare(jobs, job);
+        }
         if is_current {
             trace::settled(job, kind.policy(job).attempts_max, &settlement);
         }
         Ok(Settlement { lease, ..settlement })
+    }
+
+    /// Checks a job that a result is to submit, before the result is settled: then nothing of it counts yet.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub async fn check_follow_up(&self, job: &NewJob) -> Result<(), SubmitError> {
+        let shared = self.shared();
+        if shared.kind(&job.kind).is_none() {
+            shared.read_kinds().await?;
+        }
+        shared.check_follow_up(job)
+    }
+
+    /// Returns the jobs with what follows from their parent.
+    fn prepare(&self, jobs: Vec<NewJob>, parent: &Job) -> Vec<NewJob> {
+        let shared = self.shared();
+        jobs.into_iter().map(|job| shared.route_follow_up(job, parent)).collect()
     }
 
     fn settled(

@@ -90,7 +90,9 @@ async fn so_does_a_retry_that_a_worker_asked_for() -> Tested {
             // The last one fails in both kinds. It counts when it is durable, which is after the decision.
             let report = report(count >= fails && count < 20);
             let (lease, took) = (leased[0].lease(), Duration::ZERO);
-            worker.settle(vec![WorkerResult { lease, report, took }]).await?;
+            worker
+                .settle(vec![WorkerResult { lease, report, took, follow_ups: Vec::new() }])
+                .await?;
             if count == 20 {
                 assert_near(waits(&store, job).await?, delay(after_failures(expected)), kind);
             }

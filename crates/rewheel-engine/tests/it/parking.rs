@@ -192,6 +192,7 @@ async fn where_a_prober_dies_another_probes_within_a_lease_life() -> Tested {
         name: "ghost".to_owned(),
         role: rewheel_core::Role::Engine,
         lease_ttl,
+        format: rewheel_core::Format::CURRENT,
     };
     store.join(&joining).await?;
     let generation = kind(&store).await.generation;

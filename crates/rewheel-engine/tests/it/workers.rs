@@ -73,7 +73,12 @@ async fn many_results_are_settled_together() -> Tested {
     let worker = engine.worker_joins("w", OWNER).await?;
     let leased = worker.claim(&mail()?, 100).await?;
     assert_eq!(leased.len(), 100);
-    let done = |lease: Lease| WorkerResult { lease, report: Report::Done, took: Duration::ZERO };
+    let done = |lease: Lease| WorkerResult {
+        lease,
+        report: Report::Done,
+        took: Duration::ZERO,
+        follow_ups: Vec::new(),
+    };
     let results: Vec<_> = leased.iter().map(|one| done(one.lease())).collect();
     let settled = worker.settle(results.clone()).await?;
     assert!(settled.iter().all(|one| *one == WorkerSettled::Settled(State::Succeeded)));
@@ -139,7 +144,7 @@ async fn submit(engine: &Engine, tenant: Option<&str>, count: usize) -> Tested {
 }
 
 fn result(leased: &Leased, report: Report) -> WorkerResult {
-    WorkerResult { lease: leased.lease(), report, took: Duration::ZERO }
+    WorkerResult { lease: leased.lease(), report, took: Duration::ZERO, follow_ups: Vec::new() }
 }
 
 fn down() -> Report {

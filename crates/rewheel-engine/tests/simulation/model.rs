@@ -3,7 +3,7 @@
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
-use rewheel_core::{Fence, HolderId, Job, JobId, KindName, Lane, Status, Timestamp};
+use rewheel_core::{Fence, HolderId, Job, JobId, KindName, Lane, State, Status, Timestamp};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::Verb;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,6 +67,18 @@ struct Book {
     paused: BTreeMap<KindName, Pause>,
     /// Number of panics in the loops of each engine.
     panics: BTreeMap<Who, u32>,
+    /// The jobs that attempts submitted, by id.
+    follow_ups: BTreeMap<JobId, FollowUp>,
+}
+
+/// A job that an attempt submitted with its result.
+#[derive(Clone, Copy, Debug)]
+struct FollowUp {
+    parent: JobId,
+    /// The fence of the attempt.
+    fence: Fence,
+    /// Whether the attempt reported a success.
+    done: bool,
 }
 
 #[derive(Debug)]
@@ -339,6 +351,47 @@ impl Model {
         }
     }
 
+    /// Returns whether this attempt may submit a job: a cap does not count those.
+    pub(crate) fn may_submit(&self, job: &Job) -> bool {
+        let tenant = job.lane.tenant.as_ref();
+        let settings = tenant.and_then(|tenant| self.fleet.tenants.get(tenant.as_str()));
+        job.parent.is_none() && settings.is_none_or(|tenant| tenant.jobs_max.is_none())
+    }
+
+    /// An attempt submits a job with its result.
+    pub(crate) fn submits(&self, parent: &Job, id: JobId) {
+        self.count("jobs submitted by attempts");
+        let (parent, fence) = (parent.id, parent.fence);
+        self.book().follow_ups.insert(id, FollowUp { parent, fence, done: false });
+    }
+
+    /// The attempt that submitted a job reports a success.
+    pub(crate) fn submitter_is_done(&self, id: JobId) {
+        if let Some(follow_up) = self.book().follow_ups.get_mut(&id) {
+            follow_up.done = true;
+        }
+    }
+
+    /// Checks that a job which an attempt submitted exists exactly when the success of that attempt counted: the parent succeeded
+    /// under the fence of that attempt.
+    async fn check_follow_ups(&self) {
+        let all = self.book().follow_ups.clone();
+        for (id, FollowUp { parent, fence, done }) in all {
+            let get = async |id| self.store.get(id).await.expect("the store itself never fails");
+            let counted = done
+                && get(parent).await.is_some_and(|parent| {
+                    parent.state() == State::Succeeded && parent.fence == fence
+                });
+            let exists = get(id).await.is_some();
+            self.count(if counted { "follow-ups that count" } else { "follow-ups that do not" });
+            if exists != counted {
+                self.complain(format!(
+                    "job {id} was submitted by {parent} under fence {fence}: counted {counted}, exists {exists}"
+                ));
+            }
+        }
+    }
+
     /// Checks that every acknowledged job exists, and that no result was counted twice.
     pub(crate) async fn check_end(&self, promised: &BTreeSet<JobId>) {
         for id in promised {
@@ -363,6 +416,7 @@ impl Model {
                 ));
             }
         }
+        self.check_follow_ups().await;
         let books = self.store.books().await.expect("the store itself never fails");
         if books.missing() != 0 {
             self.complain(format!("the books do not balance: {books:?}"));

@@ -5,7 +5,7 @@ use crate::model::{Model, PLACES, Who};
 use rewheel::{Category, Random, Verdict};
 use rewheel_core::store::Store;
 use rewheel_core::{Failure, Report};
-use rewheel_engine::{Engine, EngineBuilder, EngineSettings, JobContext};
+use rewheel_engine::{Engine, EngineBuilder, EngineSettings, FollowUp, JobContext};
 use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -155,13 +155,28 @@ fn handler(
         Box::pin(async move {
             let job = context.job();
             let _run = model.begin(who, job).await;
+            let wants = model.may_submit(job) && random.next().is_multiple_of(3);
+            let submitted = wants.then(|| context.submit(FollowUp::raw("work", Vec::new())));
+            let submitted = submitted.and_then(Result::ok);
+            submitted.iter().for_each(|id| model.submits(job, *id));
             sleep(Duration::from_millis(random.next() % 3_000)).await;
             if luck.is_bad(&random, 30) {
                 sleep(Duration::from_secs(20)).await;
             }
             assert!(!luck.is_bad(&random, 60), "planned");
             model.look_at_lease(who, job).await;
-            luck.report(&random, model.fleet.depends(job.lane.kind.as_str()))
+            let report = luck.report(&random, model.fleet.depends(job.lane.kind.as_str()));
+            if let (Some(id), Report::Done) = (submitted, &report) {
+                model.submitter_is_done(id);
+            }
+            match (submitted, report) {
+                // Whether a snooze counted cannot be read from the job afterwards.
+                (Some(_), Report::Snooze(_)) => {
+                    let failure = Failure::new(Category::Io, None, "planned");
+                    Report::AttemptFailed { verdict: Verdict::Retry, failure }
+                }
+                (_, report) => report,
+            }
         })
     }
 }

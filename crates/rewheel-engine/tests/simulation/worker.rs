@@ -5,7 +5,7 @@ use crate::model::{self, Model, Run, Who};
 use crate::node::{Engines, Luck};
 use rewheel::Random;
 use rewheel_core::store::Leased;
-use rewheel_core::{HolderId, KindName, Report, WorkerOwner};
+use rewheel_core::{HolderId, KindName, NewJob, Report, WorkerOwner};
 use rewheel_engine::{Engine, WorkerError, WorkerResult};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +35,8 @@ pub(crate) struct Job {
     leased: Leased,
     ends: Instant,
     report: Report,
+    /// The job that its result submits.
+    follow_up: Option<NewJob>,
     /// Its result was sent, and may have been settled.
     is_sent: bool,
     _run: Run,
@@ -90,7 +92,9 @@ impl Worker {
                 self.model.look_at_lease(Who::Worker(self.who), &job.leased.job).await;
             }
             let (lease, report) = (job.leased.lease(), job.report.clone());
-            results.push(WorkerResult { lease, report, took: Duration::from_secs(1) });
+            let follow_ups = job.follow_up.iter().cloned().collect();
+            let took = Duration::from_secs(1);
+            results.push(WorkerResult { lease, report, took, follow_ups });
         }
         if !results.is_empty() {
             // The same results again, until there is a response.
@@ -105,7 +109,15 @@ impl Worker {
             let millis = if is_long { 20_000 } else { self.random.next() % 3_000 };
             let ends = model::now() + Duration::from_millis(millis);
             let report = self.luck.report(&self.random, self.model.fleet.depends(REMOTE));
-            self.jobs.push(Job { leased, ends, report, is_sent: false, _run });
+            let wants = report == Report::Done && self.model.may_submit(&leased.job);
+            let follow_up = wants.then(|| {
+                let work = KindName::parse("work").expect("a good name");
+                let job = NewJob::new(engine.new_id(), work, Vec::new());
+                self.model.submits(&leased.job, job.id);
+                self.model.submitter_is_done(job.id);
+                job
+            });
+            self.jobs.push(Job { leased, ends, report, follow_up, is_sent: false, _run });
         }
         Ok(())
     }

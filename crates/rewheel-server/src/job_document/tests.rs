@@ -29,6 +29,7 @@ pub(super) fn job() -> Job {
         attempt_timeout: None,
         backoff: None,
         traceparent: None,
+        parent: None,
         created: NOW,
         deadline: None,
         due: NOW,

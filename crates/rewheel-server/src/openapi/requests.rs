@@ -42,6 +42,13 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
                 json!({"kind": "charge-card", "payload": {"order": 17}, "key": "order-17"}),
             ),
         ),
+        (
+            "FollowUp",
+            example(
+                follow_up(),
+                json!({"kind": "mail-receipt", "payload": {"order": 17}, "key": "receipt-17"}),
+            ),
+        ),
         ("Batch", example(batch_of_jobs(), batch)),
         ("Edit", example(edit_of_job(), edit)),
         ("Filter", filter()),
@@ -89,6 +96,18 @@ fn new_job() -> Value {
     schema
 }
 
+/// A job that the result of another job submits: it has the tenant of that job.
+fn follow_up() -> Value {
+    let mut schema = new_job();
+    if let Some(fields) = schema["properties"].as_object_mut() {
+        fields.remove("tenant");
+    }
+    schema["description"] =
+        "A job to submit with a result. It has the tenant of the job whose result submits it."
+            .into();
+    schema
+}
+
 fn batch_of_jobs() -> Value {
     let mut jobs = list(reference("NewJob"));
     jobs["maxItems"] = Limits::SUBMIT_MAX.into();
@@ -130,6 +149,7 @@ fn filter() -> Value {
         .may("kind", one_or_more(&kind()), "Only jobs of this kind, or of one of these.")
         .may("tenant", or_null(name(128)), "Only jobs of this tenant.")
         .may("key", or_null(name(255)), "Only the job with exactly this key.")
+        .may("parent", or_null(id()), "Only jobs that the result of this job submitted.")
         .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
         .may("q", or_null(word()), "Only jobs whose text contains this string.")
         .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
@@ -318,6 +338,8 @@ fn settling() -> Value {
 }
 
 fn result() -> Value {
+    let mut submit = list(reference("FollowUp"));
+    submit["maxItems"] = Limits::FOLLOW_UPS_MAX.into();
     let verdicts = ["done", "retry", "stop", "dead", "fail", "pause", "cancel", "snooze"];
     let mut schema = Object::new()
         .has("id", id(), "Id of the job.")
@@ -328,6 +350,7 @@ fn result() -> Value {
         .may("code", or_null(text()), "Error code of the failure.")
         .may("message", or_null(text()), "Human-readable description of the failure.")
         .may("duration", or_null(duration_asked()), "Duration of the attempt.")
+        .may("submit", or_null(submit), "Jobs that are submitted together with this result: they exist if it counts. Allowed only with the verdicts `done` and `snooze`. Their payloads have at most 256 KiB together.")
         .closed("The result of an attempt.");
     schema["allOf"] = json!([
         {

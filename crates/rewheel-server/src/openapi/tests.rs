@@ -54,6 +54,9 @@ fn check(schema: &str, known: &[&str]) {
 #[test]
 fn a_request_has_the_fields_that_are_parsed() {
     check("NewJob", &submit::FIELDS);
+    let follow_up: Vec<&str> =
+        submit::FIELDS.into_iter().filter(|field| *field != "tenant").collect();
+    check("FollowUp", &follow_up);
     check("Edit", &submit::EDIT_FIELDS);
     check("Filter", &[&conditions::NAMES[..], &["incident"]].concat());
     check("Order", &bulk::FIELDS);

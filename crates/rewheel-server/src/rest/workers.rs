@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
+use crate::submit::refused;
 use crate::tokens::{Caller, bad_token};
 use crate::workers::{
     CheckpointRequest, ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest,
@@ -17,7 +18,9 @@ use axum::response::{IntoResponse, Response};
 use rewheel::{Clock, duration};
 use rewheel_core::KindName;
 use rewheel_core::store::{Leased, StoreChange, Watch};
-use rewheel_engine::{Engine, RemoteWorker, RunnerKind, WorkerError, WorkerSettled};
+use rewheel_engine::{
+    Engine, RemoteWorker, RunnerKind, SubmitError, WorkerError, WorkerResult, WorkerSettled,
+};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -237,9 +240,13 @@ pub(super) async fn settle(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    let request = SettleRequest::parse(&text(&app, &uri, body).await?)?;
+    let text = text(&app, &uri, body).await?;
     // A server that shuts down still accepts results: the work is done.
-    let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
+    let engine = app.engine()?;
+    let bytes_max = engine.settings().payload_bytes_max;
+    let request = SettleRequest::parse(&text, &|| engine.new_id(), bytes_max)?;
+    let worker = engine.worker(request.holder, caller.owner()).await?;
+    check_follow_ups(&worker, &request.results).await?;
     let ids: Vec<String> =
         request.results.iter().map(|result| result.lease.job.to_string()).collect();
     let settled = worker.settle(request.results).await?;
@@ -254,6 +261,31 @@ pub(super) async fn settle(
         })
         .collect();
     Ok(Json(json!({ "results": results })).into_response())
+}
+
+/// Checks the jobs that results submit, before any result is settled.
+async fn check_follow_ups(
+    worker: &RemoteWorker<'_>,
+    results: &[WorkerResult],
+) -> Result<(), Problem> {
+    for (place, result) in results.iter().enumerate() {
+        for (nth, job) in result.follow_ups.iter().enumerate() {
+            let at = format!("/results/{place}/submit/{nth}");
+            match worker.check_follow_up(job).await {
+                Ok(()) => {}
+                Err(SubmitError::Refused(why)) => return Err(refused(&at, job, &why)),
+                Err(SubmitError::Field { field, why }) => {
+                    let error = FieldError::new(format!("{at}/{field}"), why);
+                    return Err(Problem::of_fields(Code::InvalidField, vec![error]));
+                }
+                Err(SubmitError::Store(error)) => return Err(error.into()),
+                Err(SubmitError::ShutDown) => {
+                    return Err(Problem::new(Code::ShuttingDown, "the server is shutting down"));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `POST /v1/workers/extend`

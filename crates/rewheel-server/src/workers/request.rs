@@ -1,10 +1,10 @@
 //! Parses the requests of remote workers.
 
 use crate::fields::{Fields, List, bad_json};
-use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
+use crate::{payload, submit};
 use rewheel::{Category, Verdict, duration};
-use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, Report};
+use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, NewJob, Report};
 use rewheel_engine::WorkerResult;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub(crate) const LEAVE_FIELDS: [&str; 1] = ["holder"];
 pub(crate) const SETTLE_FIELDS: [&str; 2] = ["holder", "results"];
 
 /// Every field of one result.
-pub(crate) const RESULT_FIELDS: [&str; 8] =
-    ["id", "fence", "verdict", "after", "category", "code", "message", "duration"];
+pub(crate) const RESULT_FIELDS: [&str; 9] =
+    ["id", "fence", "verdict", "after", "category", "code", "message", "duration", "submit"];
 
 /// `POST /v1/workers/claim`
 #[derive(Debug, PartialEq, Eq)]
@@ -188,7 +188,12 @@ impl LeaveRequest {
 }
 
 impl SettleRequest {
-    pub(crate) fn parse(text: &str) -> Result<SettleRequest, Problem> {
+    /// Parses a request. Jobs that results submit get new ids, and payloads of at most `bytes_max`.
+    pub(crate) fn parse(
+        text: &str,
+        new_id: &dyn Fn() -> JobId,
+        bytes_max: usize,
+    ) -> Result<SettleRequest, Problem> {
         let mut fields = Fields::read(text, "", &SETTLE_FIELDS)?;
         let holder = holder(&mut fields);
         let mut results = Vec::new();
@@ -206,7 +211,8 @@ impl SettleRequest {
                     return Err(Problem::of_fields(Code::TooLarge, errors));
                 }
                 for (place, entry) in entries.kept.iter().enumerate() {
-                    match result(&format!("/results/{place}"), entry.get())? {
+                    let at = format!("/results/{place}");
+                    match result(&at, entry.get(), (new_id, bytes_max))? {
                         Ok(result) => results.push(result),
                         Err(errors) => fields.note(errors),
                     }
@@ -222,7 +228,11 @@ impl SettleRequest {
 }
 
 /// Parses one result: returns it, or its errors.
-fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>, Problem> {
+fn result(
+    at: &str,
+    text: &str,
+    submit: (&dyn Fn() -> JobId, usize),
+) -> Result<Result<WorkerResult, Vec<FieldError>>, Problem> {
     let mut fields = Fields::read(text, at, &RESULT_FIELDS)?;
     for name in ["id", "fence", "verdict"] {
         if !fields.has(name) {
@@ -267,13 +277,53 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
         }
         (None, _) => None,
     };
+    let follow_ups = follow_ups(&mut fields, at, submit)?;
+    if !follow_ups.is_empty() && !matches!(report, None | Some(Report::Done | Report::Snooze(_))) {
+        let only = "is allowed only with the verdicts `done` and `snooze`: a result that fails the attempt submits nothing";
+        fields.wrong("submit", only);
+    }
     let errors = fields.into_errors();
     Ok(match (job, fence, report) {
         (Some(job), Some(fence), Some(report)) if errors.is_empty() => {
-            Ok(WorkerResult { lease: Lease { job, fence }, report, took })
+            Ok(WorkerResult { lease: Lease { job, fence }, report, took, follow_ups })
         }
         _ => Err(errors),
     })
+}
+
+/// Parses the jobs that a result submits.
+fn follow_ups(
+    fields: &mut Fields<'_>,
+    at: &str,
+    (new_id, bytes_max): (&dyn Fn() -> JobId, usize),
+) -> Result<Vec<NewJob>, Problem> {
+    let Some(raw) = fields.take("submit") else { return Ok(Vec::new()) };
+    let at = format!("{at}/submit");
+    let (count_max, together_max) = (Limits::FOLLOW_UPS_MAX, Limits::FOLLOW_UPS_BYTES_MAX);
+    let entries = List::read(raw.get(), count_max).map_err(|error| bad_json(&error, &at))?;
+    if entries.count > count_max {
+        let count = entries.count;
+        fields.wrong("submit", format!("has {count} entries; the limit is {count_max}"));
+        return Ok(Vec::new());
+    }
+    let mut jobs = Vec::with_capacity(entries.kept.len());
+    for (place, entry) in entries.kept.iter().enumerate() {
+        let at = format!("{at}/{place}");
+        match submit::parse_at(&at, entry.get(), new_id(), bytes_max) {
+            Ok(job) if job.tenant.is_some() => {
+                let why = "must be left out: the job has the tenant of its parent";
+                fields.note(vec![FieldError::new(format!("{at}/tenant"), why)]);
+            }
+            Ok(job) => jobs.push(job),
+            Err(problem) => fields.note(problem.errors),
+        }
+    }
+    let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+    if bytes > together_max {
+        let why = format!("has {bytes} bytes of payloads together; the limit is {together_max}");
+        fields.wrong("submit", why);
+    }
+    Ok(jobs)
 }
 
 fn lease(fields: &mut Fields<'_>) -> (Option<JobId>, Option<Fence>) {
@@ -319,6 +369,44 @@ mod tests {
 
     const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 
+    fn settling(text: &str) -> Result<SettleRequest, super::Problem> {
+        SettleRequest::parse(text, &|| ID.parse().unwrap(), 300_000)
+    }
+
+    #[test]
+    fn jobs_to_submit_are_read() {
+        let job = r#"{"kind":"mail","payload":{"order":17},"key":"receipt-17"}"#;
+        let results = |verdict: &str, jobs: &[&str]| {
+            let jobs = jobs.join(",");
+            format!(
+                r#"{{"holder":"{ID}","results":[{{"id":"{ID}","fence":1,{verdict},"submit":[{jobs}]}}]}}"#
+            )
+        };
+        let done = r#""verdict":"done""#;
+        let parsed = settling(&results(done, &[job; 16])).unwrap();
+        assert_eq!(parsed.results[0].follow_ups.len(), 16);
+        assert_eq!(parsed.results[0].follow_ups[0].payload, br#"{"order":17}"#);
+        let snooze = r#""verdict":"snooze","after":"1m""#;
+        assert!(settling(&results(snooze, &[job])).is_ok());
+        assert!(settling(&results(r#""verdict":"retry""#, &[])).is_ok());
+        let large = format!(r#"{{"kind":"mail","payload":"{}"}}"#, "x".repeat(140_000));
+        for (verdict, jobs, field) in [
+            (done, &[job; 17][..], "/results/0/submit"),
+            (done, &[&large, &large], "/results/0/submit"),
+            (r#""verdict":"retry""#, &[job], "/results/0/submit"),
+            (r#""verdict":"dead""#, &[job], "/results/0/submit"),
+            (done, &[job, r#"{"kind":"mail"}"#], "/results/0/submit/1/payload"),
+            (done, &[r#"{"kind":"No!","payload":1}"#], "/results/0/submit/0/kind"),
+            (
+                done,
+                &[r#"{"kind":"mail","payload":1,"tenant":"acme"}"#],
+                "/results/0/submit/0/tenant",
+            ),
+        ] {
+            check(settling(&results(verdict, jobs)), field);
+        }
+    }
+
     #[test]
     fn what_the_wire_shows_is_read() {
         let claim =
@@ -342,7 +430,7 @@ mod tests {
         ];
         let results = verdicts.map(|verdict| format!(r#"{{"id":"{ID}","fence":1,{verdict}}}"#));
         let settle = format!(r#"{{"holder":"{ID}","results":[{}]}}"#, results.join(","));
-        assert_eq!(SettleRequest::parse(&settle).unwrap().results.len(), 9);
+        assert_eq!(settling(&settle).unwrap().results.len(), 9);
     }
 
     #[track_caller]
@@ -389,10 +477,7 @@ mod tests {
                 "/results/0/category",
             ),
         ] {
-            check(
-                SettleRequest::parse(&format!(r#"{{"holder":"{ID}","results":[{result}]}}"#)),
-                field,
-            );
+            check(settling(&format!(r#"{{"holder":"{ID}","results":[{result}]}}"#)), field);
         }
     }
 }

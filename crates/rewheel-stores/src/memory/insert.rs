@@ -6,7 +6,7 @@ use crate::payload::payload_hash;
 use rewheel_core::store::{
     Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult,
 };
-use rewheel_core::{Job, JobId, NewJob, State, Timestamp};
+use rewheel_core::{Format, Holder, Job, JobId, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 
 /// What to do with one job of a batch.
@@ -101,8 +101,19 @@ impl World {
         } else if !self.kinds.contains_key(&new.kind) {
             Some(Refusal::UnknownKind)
         } else {
-            None
+            self.holder_too_old(new)
         }
+    }
+
+    /// Refuses a job that the release of a living holder would damage.
+    fn holder_too_old(&self, new: &NewJob) -> Option<Refusal> {
+        let format = new.format();
+        if format == Format::FIRST {
+            return None;
+        }
+        let is_older = |holder: &&Holder| holder.died.is_none() && holder.format < format;
+        let older = self.holders.values().find(is_older)?;
+        Some(Refusal::HolderTooOld { holder: older.name.clone() })
     }
 
     /// Decides what to do with a job whose key may exist already.
@@ -123,7 +134,12 @@ impl World {
         Some(Plan::Duplicate { job, state })
     }
 
-    fn store(&mut self, new: &NewJob, direct: Option<Direct>, now: Timestamp) -> Inserted {
+    pub(super) fn store(
+        &mut self,
+        new: &NewJob,
+        direct: Option<Direct>,
+        now: Timestamp,
+    ) -> Inserted {
         if let Some(name) = key_name(new) {
             let payload_hash = payload_hash(&new.payload);
             self.keys.insert(name, KeyRow { job: new.id, payload_hash, ended: None });

@@ -15,6 +15,7 @@ impl World {
             name: new.name.clone(),
             role: new.role,
             lease_ttl: new.lease_ttl,
+            format: new.format,
             renewals: 0,
             joined: now,
             renewed: now,

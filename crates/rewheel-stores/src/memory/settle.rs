@@ -2,8 +2,11 @@
 
 use super::Weakness;
 use super::world::{LetGo, Row, SettledBy, World};
+use crate::follow_ups::{FollowUps, Letter};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
-use rewheel_core::{Cause, HolderId, Lease, Limits, Retain, State, Timestamp, Transition, Wanted};
+use rewheel_core::{
+    Actor, Cause, HolderId, Lease, Limits, Retain, State, Timestamp, Transition, Wanted,
+};
 use std::time::Duration;
 
 impl World {
@@ -13,6 +16,46 @@ impl World {
         settlement: &Settlement,
         now: Timestamp,
     ) -> Settled {
+        if settlement.follow_ups.is_empty() {
+            return self.settle_job(holder, settlement, now);
+        }
+        // Read before: the job may be gone afterwards.
+        let row = self.jobs.get(&settlement.lease.job);
+        let tenant = row.and_then(|row| row.job.lane.tenant.clone());
+        let answer = self.settle_job(holder, settlement, now);
+        let counts = matches!(answer, Settled::Applied(_));
+        if counts || self.is_weak(Weakness::FollowUpsOfAnySettle) {
+            let mut follow_ups = FollowUps::default();
+            follow_ups.add(settlement, tenant.as_ref());
+            self.submit(follow_ups, holder, now);
+        }
+        answer
+    }
+
+    /// Stores the jobs that a settle submitted.
+    fn submit(&mut self, mut follow_ups: FollowUps, by: HolderId, now: Timestamp) {
+        let answers = self.insert(&FollowUps::insert(&follow_ups.jobs), now);
+        follow_ups.refused(&answers.expect("an insert that is sent again rejects nothing"));
+        for kind in follow_ups.kinds() {
+            if !self.kinds.contains_key(&kind.name) {
+                self.put_kind(&kind, &Actor::engine(), now);
+            }
+        }
+        for Letter { job, failure } in follow_ups.letters {
+            if self.jobs.contains_key(&job.id) {
+                continue;
+            }
+            self.store(&job, None, now);
+            let transition = self.jobs[&job.id].transition(State::Dead, Cause::Settle);
+            let transition = Transition { failure: Some(&failure), ..transition };
+            self.note_fate(job.id, &transition, Some(by), now);
+            self.write(job.id, |row| row.job.failure = Some(failure));
+            // The retention does not matter: a dead letter is kept until an operator handles it.
+            self.let_go(job.id, State::Dead, Retain::default(), now);
+        }
+    }
+
+    fn settle_job(&mut self, holder: HolderId, settlement: &Settlement, now: Timestamp) -> Settled {
         let lease = settlement.lease;
         let wanted = match self.guard(holder, lease, LetGo::Settled, now) {
             Ok(wanted) => wanted,

@@ -18,6 +18,8 @@ pub enum Weakness {
     NoLiveHolder,
     /// An overdue job stays with its holder.
     NoOverdue,
+    /// A settle stores the jobs that it submits even if it does not count.
+    FollowUpsOfAnySettle,
 }
 
 impl MemoryStore {

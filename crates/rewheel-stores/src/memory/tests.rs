@@ -74,6 +74,7 @@ impl History {
             name: "test".to_owned(),
             role: rewheel_core::Role::Engine,
             lease_ttl: SECOND,
+            format: rewheel_core::Format::CURRENT,
         };
         self.store.join(&new).await.unwrap();
         self.holders.push(id);

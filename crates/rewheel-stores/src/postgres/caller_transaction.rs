@@ -97,7 +97,8 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Settles jobs inside the caller's transaction: the database changes of the attempt and its result commit together.
+    /// Settles jobs inside the caller's transaction: the database changes of the attempt and its result commit together, and so do the
+    /// [`follow_ups`](Settlement::follow_ups). Like [`insert_in`](PostgresStore::insert_in), it wakes no other node for them.
     ///
     /// # Errors
     /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). After an error PostgreSQL rejects all further statements of the
@@ -110,7 +111,7 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = Session::theirs(&self.shared, transaction);
         let answers = settle::settle_mixed(&session, holder, settlements).await;
-        session.end(answers).await.map(|(answers, _)| answers)
+        session.end(answers).await.map(|(answers, ..)| answers)
     }
 
     /// Wakes all nodes when the caller's transaction commits. PostgreSQL commits transactions with a notification one at a time: leave it
@@ -128,7 +129,7 @@ impl PostgresStore {
     /// literals. The statement returns the job's id, or the id of the job that already has its key.
     ///
     /// # Errors
-    /// The payload must be text, and the job must not have its own backoff: set the backoff of its kind.
+    /// The payload must be text, and the job must not have a parent or its own backoff: set the backoff of its kind.
     ///
     /// ```no_run
     /// # async fn show(store: &rewheel_stores::PostgresStore, job: rewheel_core::NewJob) -> Result<(), rewheel_core::store::StoreError> {
@@ -151,6 +152,11 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     }
     if job.attempts_before > 0 {
         return Err(rejected("a job submitted by SQL cannot have earlier attempts"));
+    }
+    if job.parent.is_some() {
+        return Err(rejected(
+            "a job submitted by SQL cannot have a parent: only a settle gives it one",
+        ));
     }
     let payload = std::str::from_utf8(&job.payload)
         .ok()
@@ -250,5 +256,7 @@ mod tests {
         let backoff = Some(Backoff::fixed(Duration::from_secs(1)));
         assert!(insert_sql("rewheel", &NewJob { backoff, ..job(b"{}") }).is_err());
         assert!(insert_sql("rewheel", &NewJob { attempts_before: 3, ..job(b"{}") }).is_err());
+        let parent = Some(job(b"{}").id);
+        assert!(insert_sql("rewheel", &NewJob { parent, ..job(b"{}") }).is_err());
     }
 }

@@ -40,6 +40,7 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
             some(jobs, |job| job.shard_key.as_ref().map(ShardKey::as_str))
         }),
         given("traceparent", Type::TEXT_ARRAY, |jobs| some(jobs, |job| job.traceparent.as_deref())),
+        given("parent", Type::UUID_ARRAY, |jobs| some(jobs, |job| job.parent.map(uuid))),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
@@ -136,6 +137,7 @@ fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
         key: parsed(get!(row, "key"), "a key")?,
         shard_key: parsed(get!(row, "shard_key"), "a shard key")?,
         traceparent: get!(row, "traceparent"),
+        parent: Option::map(get!(row, "parent"), job_id),
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),

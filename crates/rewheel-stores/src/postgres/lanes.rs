@@ -136,10 +136,7 @@ impl Lanes {
             return Ok(false);
         }
         let kinds: Vec<&str> = missing.iter().map(|lane| lane.kind.as_str()).collect();
-        let mut exist = HashSet::new();
-        for row in session.query(&FIND_KINDS, &[&kinds]).await? {
-            exist.insert(row.try_get::<_, String>(0)?);
-        }
+        let exist = existing_kinds(session, &kinds).await?;
         missing.retain(|lane| exist.contains(lane.kind.as_str()));
         if missing.is_empty() {
             return Ok(false);
@@ -162,6 +159,44 @@ impl Lanes {
         let row = session.one(&FIND_LANES, &names.params()).await?;
         Ok(row.try_get(0)?)
     }
+
+    /// Returns the numbers of lanes whose kind exists, and creates missing lanes, in a transaction that may be rolled back. The numbers
+    /// are not cached.
+    pub(super) async fn numbers_in(
+        &self,
+        session: &Session<'_>,
+        mut lanes: Vec<Lane>,
+    ) -> Result<HashMap<Lane, i32>, VerbError> {
+        let kinds: Vec<&str> = lanes.iter().map(|lane| lane.kind.as_str()).collect();
+        let exist = existing_kinds(session, &kinds).await?;
+        lanes.retain(|lane| exist.contains(lane.kind.as_str()));
+        let mut numbers = HashMap::with_capacity(lanes.len());
+        for is_second in [false, true] {
+            let missing: Vec<&Lane> =
+                lanes.iter().filter(|lane| !numbers.contains_key(*lane)).collect();
+            if missing.is_empty() {
+                break;
+            }
+            let names = Names::of(missing);
+            if is_second {
+                session.execute(&INSERT_LANES, &names.params()).await?;
+            }
+            for row in session.query(&FIND_LANES, &names.params()).await? {
+                let (number, lane) = read_lane(&row)?;
+                numbers.insert(lane, number);
+            }
+        }
+        Ok(numbers)
+    }
+}
+
+/// Returns those of these kinds that exist.
+pub(super) async fn existing_kinds(
+    session: &Session<'_>,
+    kinds: &[&str],
+) -> Result<HashSet<String>, VerbError> {
+    let rows = session.query(&FIND_KINDS, &[&kinds]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 /// Returns the lanes with these numbers.

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("limits", include_str!("migrations/0011_limits.sql")),
     ("unreadable", include_str!("migrations/0012_unreadable.sql")),
     ("scale", include_str!("migrations/0013_scale.sql")),
+    ("follow_ups", include_str!("migrations/0014_follow_ups.sql")),
 ];
 
 /// The migrations of this release.

@@ -54,6 +54,9 @@ statements! {
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
+    CHILDREN_DEAD = "sql/children_dead.sql" (UUID, INT8, UUID);
+    CHILDREN_FINISHED = "sql/children_finished.sql" (UUID, INT8, UUID);
+    CHILDREN_LIVE = "sql/children_live.sql" (UUID, INT8, UUID);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
     CLAIM_LIMITED_LOCK = "sql/claim_limited_lock.sql" (TEXT_ARRAY, TEXT_ARRAY);
@@ -108,7 +111,7 @@ statements! {
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
-    JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT);
+    JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT, INT4);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
     KEYED_JOBS = "sql/keyed_jobs.sql" (TEXT, INT8, TEXT_ARRAY, TEXT, INT8);
@@ -139,6 +142,7 @@ statements! {
     NOW = "sql/now.sql" (INT8);
     PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
+    OLDER_HOLDER = "sql/older_holder.sql" (INT4);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
     PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);

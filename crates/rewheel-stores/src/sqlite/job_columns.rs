@@ -36,6 +36,9 @@ pub(super) const JOB: JobColumns<Bind> = JobColumns {
             to.raw_bind_parameter(at, job.shard_key.as_ref().map(ShardKey::as_str))
         }),
         given("traceparent", |to, at, job, _| to.raw_bind_parameter(at, &job.traceparent)),
+        given("parent", |to, at, job, _| {
+            to.raw_bind_parameter(at, job.parent.map(JobId::to_bytes))
+        }),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
@@ -128,6 +131,7 @@ fn read(row: &Row<'_>, lane: Lane, status: Status, payload: Payload) -> Result<J
         key: parsed(get!(row, "key"), "a key")?,
         shard_key: parsed(get!(row, "shard_key"), "a shard key")?,
         traceparent: get!(row, "traceparent"),
+        parent: Option::map(get!(row, "parent"), JobId::from_bytes),
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),

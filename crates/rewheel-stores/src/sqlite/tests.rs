@@ -33,6 +33,7 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
         name: "node".to_owned(),
         role: rewheel_core::Role::Engine,
         lease_ttl,
+        format: rewheel_core::Format::CURRENT,
     };
     lease::join(&tx, &joining).unwrap();
     let jobs = (0..JOBS).map(|_| NewJob::new(JobId::new(now, &random), kind.clone(), vec![1]));

@@ -7,6 +7,7 @@ pub(super) mod claim;
 pub(super) mod limits;
 pub(super) mod settle;
 mod held;
+mod follow_ups;
 pub(super) mod ending;
 pub(super) mod lease;
 pub(super) mod sweep;

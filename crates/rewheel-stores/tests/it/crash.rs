@@ -96,6 +96,7 @@ async fn submit_until_killed(file: &Path) -> Tested {
             name: "crash".to_owned(),
             role: rewheel_core::Role::Engine,
             lease_ttl,
+            format: rewheel_core::Format::CURRENT,
         })
         .await?;
     let lane = Lane { kind: kind(), tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE };

@@ -3,7 +3,7 @@
 use crate::Subject;
 use crate::subject::LEASE_TTL;
 use rewheel_core::{
-    HolderId, Kind, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner,
+    Format, HolderId, Kind, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner,
 };
 
 fn suspect(holder: HolderId) -> KindChange {
@@ -54,7 +54,11 @@ pub async fn a_worker_has_no_say(subject: &Subject) {
     let id = HolderId::new(Timestamp::from_millis(0), &subject.random);
     let (name, lease_ttl) = ("py-1".to_owned(), LEASE_TTL);
     let role = Role::Worker { owner: WorkerOwner::NoToken };
-    subject.store.join(&NewHolder { id, name, role, lease_ttl }).await.unwrap();
+    subject
+        .store
+        .join(&NewHolder { id, name, role, lease_ttl, format: Format::CURRENT })
+        .await
+        .unwrap();
     assert_eq!(subject.find(id).await.unwrap().role, role);
     assert_eq!(subject.find(engine).await.unwrap().role, Role::Engine);
     let refused = subject.change_kind("charge", suspect(id)).await;

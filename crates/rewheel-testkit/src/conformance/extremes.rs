@@ -9,8 +9,8 @@ use rewheel_core::store::{
     Outcome, PageRequest, Prune, Settled, Settlement, Sweep, Visit,
 };
 use rewheel_core::{
-    Decision, DueReason, Fence, Lease, NewHolder, NewJob, Retain, Role, State, Status, Timestamp,
-    Version, When,
+    Decision, DueReason, Fence, Format, Lease, NewHolder, NewJob, Retain, Role, State, Status,
+    Timestamp, Version, When,
 };
 use std::time::Duration;
 
@@ -84,7 +84,13 @@ pub async fn the_longest_times_do_not_wrap(subject: &Subject) {
     let lease_ttl = Duration::MAX;
     subject
         .store
-        .join(&NewHolder { id, name: String::new(), role: Role::Engine, lease_ttl })
+        .join(&NewHolder {
+            id,
+            name: String::new(),
+            role: Role::Engine,
+            lease_ttl,
+            format: Format::CURRENT,
+        })
         .await
         .unwrap();
     assert!(!subject.find(id).await.unwrap().expired);

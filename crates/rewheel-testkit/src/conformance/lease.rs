@@ -7,8 +7,8 @@ use rewheel_core::store::{
     Change, ChangeVerb, HolderExpiry, StoreError, StoreResult, WantedJob, WatchShare,
 };
 use rewheel_core::{
-    Actor, ExpiryWatch, HolderId, Limits, NewHolder, Retain, Role, Timestamp, TokenId, Wanted,
-    WorkerOwner,
+    Actor, ExpiryWatch, Format, HolderId, Limits, NewHolder, Retain, Role, Timestamp, TokenId,
+    Wanted, WorkerOwner,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,13 @@ fn assert_dead<T: std::fmt::Debug>(answer: &StoreResult<T>, holder: HolderId) {
 
 fn new_holder(subject: &Subject) -> NewHolder {
     let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &subject.random);
-    NewHolder { id, name: "node-7".to_owned(), role: Role::Engine, lease_ttl: LEASE_TTL }
+    NewHolder {
+        id,
+        name: "node-7".to_owned(),
+        role: Role::Engine,
+        lease_ttl: LEASE_TTL,
+        format: Format::CURRENT,
+    }
 }
 
 /// A holder reads back as it joined, without a renewal.

@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use rewheel::{Random, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindName, NewHolder, NewJob, NewKind, Role, Tenant, Timestamp, When,
-    WorkerOwner,
+    Actor, Format, HolderId, JobId, KindName, NewHolder, NewJob, NewKind, Role, Tenant, Timestamp,
+    When, WorkerOwner,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(super) async fn fill(store: &Arc<dyn Store>, size: Size) -> Result<Filled> {
         let id = HolderId::new(store.now().await?, &random);
         let (name, lease_ttl) = (format!("worker-{nth}"), LATER);
         let role = Role::Worker { owner: WorkerOwner::Unknown };
-        store.join(&NewHolder { id, name, role, lease_ttl }).await?;
+        store.join(&NewHolder { id, name, role, lease_ttl, format: Format::CURRENT }).await?;
         holder = id;
     }
     let created = store.now().await?;

@@ -7,7 +7,7 @@ use super::support::{
 use rewheel::{Category, seconds};
 use rewheel_core::store::{Insert, LeaseStore};
 use rewheel_core::{
-    Failure, HolderId, NewHolder, NewJob, Report, Role, Tenant, Timestamp, WorkerOwner,
+    Failure, Format, HolderId, NewHolder, NewJob, Report, Role, Tenant, Timestamp, WorkerOwner,
 };
 use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
 use rewheel_engine::{Engine, EngineSettings};
@@ -169,7 +169,9 @@ async fn a_letter_does_not_wait_for_workers() -> Tested {
         let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &random);
         let role = Role::Worker { owner: WorkerOwner::NoToken };
         let lease_ttl = seconds(36_000);
-        store.join(&NewHolder { id, name: "w".to_owned(), role, lease_ttl }).await?;
+        store
+            .join(&NewHolder { id, name: "w".to_owned(), role, lease_ttl, format: Format::CURRENT })
+            .await?;
     }
     let person = Person::new(Mood::Takes);
     let _second = telling(&store, &person).start().await?;

@@ -23,6 +23,7 @@ pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
         attempt_timeout: None,
         backoff: None,
         traceparent: None,
+        parent: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),

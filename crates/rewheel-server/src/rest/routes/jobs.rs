@@ -122,6 +122,7 @@ fn list_jobs() -> Operation {
         .query("kind", "Only jobs of these kinds.", list(kind()))
         .query("tenant", "Only jobs of this tenant.", name(128))
         .query("key", key, name(255))
+        .query("parent", "Only jobs that the result of this job submitted.", id())
         .query("category", "Only jobs whose latest failure has this category.", category())
         .query("q", "Only jobs whose text contains this string.", word())
         .query("due_after", "Only jobs due after this time.", time_asked())

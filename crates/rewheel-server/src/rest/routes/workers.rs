@@ -36,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
                 .takes("Settle")
                 .gives(200, "What happened to each reported result.", "Settled")
                 .writes()
-                .may(&[Code::HolderExpired]),
+                .may(&[Code::HolderExpired, Code::UnknownKind, Code::WrongState]),
         ),
         post(
             "/v1/workers/extend",

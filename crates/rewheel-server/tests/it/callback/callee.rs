@@ -102,6 +102,7 @@ pub(super) fn job(payload: &Value) -> Job {
         attempt_timeout: None,
         backoff: None,
         traceparent: None,
+        parent: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),

@@ -45,6 +45,50 @@ async fn state(api: &Api, id: &str) -> Value {
     api.get(&format!("/v1/jobs/{id}")).await.body["state"].clone()
 }
 
+/// A wrong job to submit is named, and costs nothing; a good one is stored with the result, once.
+#[tokio::test]
+async fn a_result_submits_jobs() {
+    let mut config = with_workers();
+    config.engine.lease_ttl = Duration::from_secs(60);
+    served(config, async |api| {
+        let id = submit(&api, 17).await;
+        let claimed = claim(&api, &Value::Null, 1, "5s").await.body;
+        let (holder, fence) = (&claimed["holder"], &claimed["jobs"][0]["fence"]);
+        let good = json!({"kind": "parcel", "payload": {"order": 18}, "delay": "1h"});
+        let done =
+            |jobs: Value| json!({"id": id, "fence": fence, "verdict": "done", "submit": jobs});
+        let with = |name: &str, value: Value| {
+            let mut job = good.clone();
+            job[name] = value;
+            job
+        };
+        for (wrong, field) in [
+            (json!([good, with("kind", json!("fax"))]), "/results/0/submit/1/kind"),
+            (json!([with("attempts_max", json!(5_000))]), "/results/0/submit/0/attempts_max"),
+            (json!([with("tenant", json!("acme"))]), "/results/0/submit/0/tenant"),
+            (json!([with("parent", json!(id))]), "/results/0/submit/0/parent"),
+            (json!(vec![good.clone(); 17]), "/results/0/submit"),
+            (json!([1]), "/results/0/submit/0"),
+        ] {
+            let request = json!({"holder": holder, "results": [done(wrong)]}).to_string();
+            let answer = api.post("/v1/workers/settle", &request).await;
+            assert_eq!(answer.status, 422, "{answer:?}");
+            assert_eq!(answer.body["errors"][0]["field"], field, "{answer:?}");
+            assert_eq!(state(&api, &id).await, "leased");
+        }
+        let settled = settle(&api, holder, done(json!([good]))).await;
+        assert_eq!(settled["state"], "succeeded");
+        assert_eq!(settle(&api, holder, done(json!([good]))).await, settled);
+        let found = api.get(&format!("/v1/jobs?parent={id}")).await.body;
+        let items = found["items"].as_array().unwrap();
+        assert_eq!(items.len(), 1, "{found}");
+        assert_eq!((&items[0]["parent"], &items[0]["state"]), (&json!(id), &json!("scheduled")));
+        assert_eq!(api.get(&format!("/v1/jobs/{id}")).await.body["parent"], Value::Null);
+        assert_eq!(api.get("/v1/jobs?parent=17").await.status, 400);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_worker_takes_a_job_and_says_what_became_of_it() {
     served(with_workers(), async |api| {

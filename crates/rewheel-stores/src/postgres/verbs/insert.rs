@@ -4,13 +4,15 @@ use super::super::PostgresStore;
 use super::super::error::{VerbError, broken, unreadable};
 use super::super::job_columns::array_params;
 use super::super::lanes::Names;
-use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
+use super::super::row::{counter, holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
+use super::super::statements::{
+    FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, OLDER_HOLDER, TAKE_KEYS,
+};
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult};
-use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -104,7 +106,7 @@ pub(in super::super) struct Numbered {
 }
 
 impl Numbered {
-    fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
+    pub(super) fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
         let mut last: Option<(&NewJob, Option<i32>)> = None;
         let number_of = |job| {
             // Most jobs of a batch are in the same lane as the job before.
@@ -137,7 +139,7 @@ pub(in super::super) fn lanes_changed() -> StoreError {
 }
 
 /// The lanes of a batch, each once.
-fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
+pub(super) fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
     let mut lanes: HashSet<Lane> = HashSet::new();
     let mut last: Option<&NewJob> = None;
     for job in jobs {
@@ -166,7 +168,7 @@ impl<'a> Insertion<'a> {
     fn is_plain(&self) -> bool {
         self.insert.sent == Sent::First
             && self.insert.if_refused == IfRefused::StoreOthers
-            && self.insert.jobs.iter().all(|job| job.key.is_none())
+            && self.insert.jobs.iter().all(|job| job.key.is_none() && job.format() == Format::FIRST)
     }
 
     fn must_undo(&self, answers: &[Inserted]) -> bool {
@@ -190,6 +192,7 @@ impl<'a> Insertion<'a> {
     ) -> Result<Option<Vec<Inserted>>, VerbError> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
+        self.refuse_for_old_holders(session, &mut answers).await?;
         if self.insert.sent == Sent::Again {
             self.known_ids(session, &mut answers).await?;
         }
@@ -226,12 +229,34 @@ impl<'a> Insertion<'a> {
     }
 
     /// Returns lanes and due times of stored jobs that may be below a floor.
-    fn past_due(&self, answers: &[Inserted]) -> Vec<(i32, i64)> {
+    pub(super) fn past_due(&self, answers: &[Inserted]) -> Vec<(i32, i64)> {
         let jobs = self.lanes.of_jobs.iter().zip(answers).filter_map(|(lane, answer)| {
             let Inserted::Created { leased: None, due } = answer else { return None };
             Some(((*lane)?, due.as_millis()))
         });
         jobs.filter(|(_, due)| *due < self.now.as_millis()).collect()
+    }
+
+    /// Refuses jobs that the release of a living holder would damage.
+    async fn refuse_for_old_holders(
+        &self,
+        session: &Session<'_>,
+        answers: &mut [Option<Inserted>],
+    ) -> Result<(), VerbError> {
+        let formats = self.insert.jobs.iter().map(NewJob::format);
+        let Some(newest) = formats.max().filter(|format| *format > Format::FIRST) else {
+            return Ok(());
+        };
+        let older = session.find(&OLDER_HOLDER, &[&counter(newest.get())]).await?;
+        let Some(older) = older else { return Ok(()) };
+        let holder: String = older.try_get(0)?;
+        for (job, answer) in self.insert.jobs.iter().zip(answers) {
+            if answer.is_none() && job.format() > Format::FIRST {
+                let holder = holder.clone();
+                *answer = Some(Inserted::Refused(Refusal::HolderTooOld { holder }));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the jobs to store, with their lanes.
@@ -244,7 +269,7 @@ impl<'a> Insertion<'a> {
 
     /// Writes the rows, and returns the lanes whose due jobs were leased at once. Writes nothing and returns `None` if the cached lanes
     /// are out of date.
-    async fn store(
+    pub(super) async fn store(
         &mut self,
         session: &Session<'_>,
         rows: &[(&NewJob, i32)],
@@ -448,7 +473,7 @@ impl<'a> KeyNames<'a> {
     }
 }
 
-async fn find_states(
+pub(super) async fn find_states(
     session: &Session<'_>,
     jobs: impl Iterator<Item = JobId>,
 ) -> Result<HashMap<JobId, State>, VerbError> {

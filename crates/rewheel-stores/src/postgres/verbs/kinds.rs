@@ -142,7 +142,7 @@ async fn lock(
     }))
 }
 
-async fn put_kinds(
+pub(super) async fn put_kinds(
     session: &Session<'_>,
     kinds: &[NewKind],
     by: &Actor,

@@ -2,14 +2,15 @@
 
 use super::super::error::VerbError;
 use super::super::row::{
-    count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
+    count, counter, duration, fence, holder_id, holder_uuid, instant, job_id, millis, small,
+    unsigned, wanted,
 };
 use super::super::session::{Param, Session};
 use super::super::statements::{
     EXPIRE_HOLDER, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW, WATCHED_HOLDERS,
 };
 use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
-use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
+use rewheel_core::{Format, Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 use tokio_postgres::Row;
 
 pub(in super::super) async fn join(
@@ -20,7 +21,8 @@ pub(in super::super) async fn join(
     // The name is only for display: drop characters that the server cannot store.
     let name = holder.name.replace('\0', "");
     let (role, owner) = (holder.role.as_str(), holder.role.owner().map(|owner| owner.to_string()));
-    let params: [Param<'_>; 6] = [&id, &offset, &name, &millis(holder.lease_ttl), &role, &owner];
+    let (lease_ttl, format) = (millis(holder.lease_ttl), counter(holder.format.get()));
+    let params: [Param<'_>; 7] = [&id, &offset, &name, &lease_ttl, &role, &owner, &format];
     if let Some(row) = session.find(&JOIN, &params).await? {
         return Ok(instant(row.try_get(0)?));
     }
@@ -93,6 +95,7 @@ fn read_holder(row: &Row) -> Result<Holder, VerbError> {
         name: row.try_get(2)?,
         role: Role::of(row.try_get(8)?, row.try_get(9)?),
         lease_ttl,
+        format: Format::new(small(row.try_get(10)?)),
         renewals: unsigned(row.try_get(4)?),
         joined: instant(row.try_get(5)?),
         renewed,

@@ -6,10 +6,10 @@ use super::super::row::{
     count as number, duration, failure, fence, holder_id, instant, job_id, small, unsigned, uuid,
     version,
 };
-use super::super::session::Session;
+use super::super::session::{Param, Session};
 use super::super::statements::{
-    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, FIND, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
-    UNANNOUNCED,
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, CHILDREN_DEAD, CHILDREN_FINISHED, CHILDREN_LIVE, FIND, GET,
+    LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, UNANNOUNCED,
 };
 use super::unreadable::readable;
 use crate::audit::facts;
@@ -79,26 +79,32 @@ pub(super) fn lane(
     lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
 }
 
-/// Returns the statement that lists a table.
-fn listing(table: Table) -> &'static Sql {
-    match table {
-        Table::Live => &LIST_LIVE,
-        Table::Dead => &LIST_DEAD,
-        Table::Finished => &LIST_FINISHED,
+/// Returns the statement that lists a table, or the jobs in it that one job submitted.
+fn listing(table: Table, of_parent: bool) -> &'static Sql {
+    match (table, of_parent) {
+        (Table::Live, false) => &LIST_LIVE,
+        (Table::Dead, false) => &LIST_DEAD,
+        (Table::Finished, false) => &LIST_FINISHED,
+        (Table::Live, true) => &CHILDREN_LIVE,
+        (Table::Dead, true) => &CHILDREN_DEAD,
+        (Table::Finished, true) => &CHILDREN_FINISHED,
     }
 }
 
 /// Reads a table from the newest id to the oldest, in chunks.
 struct Scan {
     sql: &'static Sql,
+    parent: Option<Uuid>,
     before: Uuid,
     left: usize,
     ended: bool,
 }
 
 impl Scan {
-    fn new(table: Table, before: Uuid, most: usize) -> Scan {
-        Scan { sql: listing(table), before, left: most, ended: false }
+    fn new(table: Table, filter: &Filter, before: Uuid, most: usize) -> Scan {
+        let parent = filter.parent.map(uuid);
+        let sql = listing(table, parent.is_some());
+        Scan { sql, parent, before, left: most, ended: false }
     }
 
     async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, VerbError> {
@@ -108,7 +114,12 @@ impl Scan {
             if self.ended || most == 0 {
                 return Ok(Vec::new());
             }
-            let rows = session.query(self.sql, &[&self.before, &number(most as u64)]).await?;
+            let limit = number(most as u64);
+            let mut params: Vec<Param<'_>> = vec![&self.before, &limit];
+            if let Some(parent) = &self.parent {
+                params.push(parent);
+            }
+            let rows = session.query(self.sql, &params).await?;
             self.ended = rows.len() < most;
             self.left -= rows.len();
             if let Some(last) = rows.last() {
@@ -141,7 +152,7 @@ pub(in super::super) async fn list(
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
         // Ask for one row more than the limit, to know where the next page begins.
-        let mut scan = Scan::new(table, before, scan_max.saturating_add(1));
+        let mut scan = Scan::new(table, filter, before, scan_max.saturating_add(1));
         let mut reading = Reading::new(limit, scan_max);
         'table: loop {
             let jobs = scan.next(session).await?;
@@ -175,7 +186,8 @@ pub(in super::super) async fn count(
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
         // Ask for one row more than the limit, to know whether there are more.
-        let mut scan = Scan::new(table, Uuid::max(), (scan_max - scanned).saturating_add(1));
+        let mut scan =
+            Scan::new(table, filter, Uuid::max(), (scan_max - scanned).saturating_add(1));
         loop {
             let jobs = scan.next(session).await?;
             if jobs.is_empty() {

@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Indexes whose absence makes queries scan whole tables.
-const INDEXES: [&str; 14] = [
+const INDEXES: [&str; 17] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -24,6 +24,9 @@ const INDEXES: [&str; 14] = [
     "idempotency_ends",
     "kinds_changed",
     "lanes_tenant",
+    "jobs_parent",
+    "dead_parent",
+    "finished_parent",
 ];
 
 pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, VerbError> {

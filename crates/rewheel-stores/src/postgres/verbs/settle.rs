@@ -8,6 +8,7 @@ use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
 use super::audit::actor;
 use super::claim::columns;
+use super::follow_ups::{self, Stored, Submitting};
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreResult};
@@ -15,6 +16,7 @@ use rewheel_core::{
     Actor, Cause, Decision, Fence, HolderId, JobId, Lease, Retain, State, Timestamp, Transition,
     Wanted,
 };
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -24,34 +26,39 @@ impl PostgresStore {
         holder: HolderId,
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>> {
-        let Some(keep) = all_succeeded(settlements) else {
+        let plain = without_follow_ups(settlements);
+        let Some(keep) = all_succeeded(&plain) else {
             return self.settle_mixed(holder, settlements).await;
         };
         // The most frequent case: one statement, without a read before it.
         let session = self.write().await?;
-        let done = succeed(&session, holder, settlements, keep).await;
+        let done = succeed(&session, holder, &plain, keep).await;
         let (done, taken) = session.end(done).await?;
         let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
-        let Some(done) = done else {
-            // Only after the commit: behind a pooler it may fail, and then the list of leased jobs must stay.
-            self.shared.places.settled(&taken);
-            return Ok(vec![applied; settlements.len()]);
+        let done = match done {
+            Some(done) => {
+                self.shared.places.forget_lists(&taken);
+                done
+            }
+            None => {
+                // Only after the commit: behind a pooler it may fail, and then the list of leased jobs must stay.
+                self.shared.places.settled(&taken);
+                if plain.len() == settlements.len() {
+                    return Ok(vec![applied; settlements.len()]);
+                }
+                plain.iter().map(|settled| settled.lease.job).collect()
+            }
         };
-        self.shared.places.forget_lists(&taken);
         // A job that another transaction changed meanwhile was skipped: an operator may want to cancel it, which does not undo the
-        // result. So the remaining jobs are settled under locks.
-        let rest: Vec<Settlement> = settlements
-            .iter()
-            .filter(|settled| !done.contains(&settled.lease.job))
-            .cloned()
-            .collect();
+        // result. So the remaining jobs are settled under locks, and so are those that submit jobs.
+        let is_done = |settled: &Settlement| {
+            done.contains(&settled.lease.job) && settled.follow_ups.is_empty()
+        };
+        let rest: Vec<Settlement> =
+            settlements.iter().filter(|settled| !is_done(settled)).cloned().collect();
         let mut rest = self.settle_mixed(holder, &rest).await?.into_iter();
         let answer = |settled: &Settlement| {
-            if done.contains(&settled.lease.job) {
-                applied
-            } else {
-                rest.next().unwrap_or(Settled::Lost)
-            }
+            if is_done(settled) { applied } else { rest.next().unwrap_or(Settled::Lost) }
         };
         Ok(settlements.iter().map(answer).collect())
     }
@@ -63,7 +70,7 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
-        let (answers, lanes) = session.end(answers).await?;
+        let (answers, lanes, stored) = session.end(answers).await?;
         let applied = settlements
             .iter()
             .zip(&answers)
@@ -73,6 +80,7 @@ impl PostgresStore {
         if !lanes.is_empty() {
             self.shared.woken.wake(self.shared.lanes.report(lanes));
         }
+        self.wake_for(&stored.jobs, stored.now, &stored.answers);
         Ok(answers)
     }
 
@@ -88,6 +96,15 @@ impl PostgresStore {
         self.wake(self.shared.lanes.report(lanes));
         Ok(answers)
     }
+}
+
+/// Returns the settlements that submit no jobs.
+fn without_follow_ups(settlements: &[Settlement]) -> Cow<'_, [Settlement]> {
+    let is_plain = |settled: &&Settlement| settled.follow_ups.is_empty();
+    if settlements.iter().all(|settled| is_plain(&settled)) {
+        return Cow::Borrowed(settlements);
+    }
+    settlements.iter().filter(is_plain).cloned().collect()
 }
 
 /// Returns the retention, if all settlements are successes with the same retention and each job is named once.
@@ -127,29 +144,36 @@ async fn succeed(
     Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))
 }
 
-/// Returns the results, and the lanes to which jobs went back.
+/// Returns the results, the lanes to which jobs went back, and the jobs that were submitted.
 pub(in super::super) async fn settle_mixed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
-) -> Result<(Vec<Settled>, HashSet<i32>), VerbError> {
+) -> Result<(Vec<Settled>, HashSet<i32>, Stored), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, settlements.iter().map(|settled| settled.lease)).await?;
     let mut writes = Writes::default();
     let mut answers = Vec::with_capacity(settlements.len());
-    let mut lanes = HashSet::new();
+    let (mut lanes, mut submitting) = (HashSet::new(), Submitting::new());
     for settled in settlements {
         let lane = settler.held.get(&settled.lease.job).map(|live| live.lane);
         let answer = settler.settle(settled, &mut writes);
         if let Some(Settled::Applied(Outcome::LetGo(State::Scheduled))) = answer {
             lanes.extend(lane);
         }
+        if let (Some(Settled::Applied(_)), Some(lane), false) =
+            (answer, lane, settled.follow_ups.is_empty())
+        {
+            submitting.push((settled, lane));
+        }
         answers.push(answer);
     }
     writes.flush(session, settler.now, settler.named()).await?;
+    let by = (holder, &settler.who);
+    let stored = follow_ups::store(session, submitting, by, settler.now).await?;
     let leases = settlements.iter().map(|settled| settled.lease);
     let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
-    Ok((answers, lanes))
+    Ok((answers, lanes, stored))
 }
 
 /// Returns the results, and the lanes of the jobs.

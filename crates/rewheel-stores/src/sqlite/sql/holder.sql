@@ -1,2 +1,2 @@
 -- holder: reads one holder. Contract: LeaseStore::holder.
-SELECT id, name, lease_ttl_ms, renewals, joined_ms, renewed_ms, died_ms, role, owner FROM holders WHERE id = ?1;
+SELECT id, name, lease_ttl_ms, renewals, joined_ms, renewed_ms, died_ms, role, owner, format FROM holders WHERE id = ?1;

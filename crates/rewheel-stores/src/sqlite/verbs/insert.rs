@@ -7,7 +7,7 @@ use super::rows::{self, NewRow};
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreChange, StoreError};
-use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, NewJob, State, Timestamp};
 use std::collections::HashMap;
 
 /// The largest payload: the memory for a few of them at once. SQLite could store more.
@@ -113,6 +113,9 @@ impl<'a> Insertion<'a> {
         if open == Open::Unknown {
             return Ok(Inserted::Refused(Refusal::UnknownKind));
         }
+        if let Some(why) = self.holder_too_old(tx, job)? {
+            return Ok(Inserted::Refused(why));
+        }
         // Look for an existing job first: it must not get a refusal whose reason arose later.
         if let Some(known) = self.known(tx, job)? {
             return Ok(known);
@@ -130,6 +133,20 @@ impl<'a> Insertion<'a> {
         }
         self.rows.push(NewRow { job, lane, due, deadline, lease });
         Ok(Inserted::Created { due, leased: lease.map(|_| Fence::new(1)) })
+    }
+
+    /// Refuses a job that the release of a living holder would damage.
+    fn holder_too_old(
+        &self,
+        tx: &Transaction<'_, '_>,
+        job: &NewJob,
+    ) -> Result<Option<Refusal>, VerbError> {
+        let format = job.format();
+        if format == Format::FIRST {
+            return Ok(None);
+        }
+        let older = tx.find(include_str!("../sql/older_holder.sql"), [format.get()], column)?;
+        Ok(older.map(|holder| Refusal::HolderTooOld { holder }))
     }
 
     fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), VerbError> {

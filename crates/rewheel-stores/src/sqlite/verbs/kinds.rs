@@ -80,7 +80,10 @@ pub(in super::super) fn kinds_since(
     Ok(KindsSince { at, all: false, kinds })
 }
 
-fn get_kind(tx: &Transaction<'_, '_>, name: &KindName) -> Result<Option<Kind>, VerbError> {
+pub(super) fn get_kind(
+    tx: &Transaction<'_, '_>,
+    name: &KindName,
+) -> Result<Option<Kind>, VerbError> {
     let statement = tx.sql(include_str!("../sql/get_kind.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([name.as_str()])?;

@@ -5,7 +5,9 @@ use super::super::row::{duration, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
 use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
-use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp};
+use rewheel_core::{
+    Fence, Format, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp,
+};
 
 pub(in super::super) fn join(
     tx: &Transaction<'_, '_>,
@@ -14,7 +16,15 @@ pub(in super::super) fn join(
     let now = tx.now;
     let (id, role) = (holder.id.to_bytes(), holder.role.as_str());
     let owner = holder.role.owner().map(|owner| owner.to_string());
-    let values = (id, &holder.name, millis(holder.lease_ttl), now.as_millis(), role, owner);
+    let values = (
+        id,
+        &holder.name,
+        millis(holder.lease_ttl),
+        now.as_millis(),
+        role,
+        owner,
+        holder.format.get(),
+    );
     tx.execute(include_str!("../sql/join.sql"), values)?;
     match tx.alive(holder.id)? {
         Some(_) => Ok(now),
@@ -93,6 +103,7 @@ fn read_holder(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Hold
         name: row.get(1)?,
         role: Role::of(&row.get::<_, String>(7)?, owner.as_deref()),
         lease_ttl,
+        format: Format::new(row.get(9)?),
         renewals: unsigned(row.get(3)?),
         joined: instant(row.get(4)?),
         renewed,

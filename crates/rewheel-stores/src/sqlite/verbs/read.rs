@@ -66,12 +66,30 @@ pub(in super::super) fn live(
     Ok(live)
 }
 
-/// Returns the statement that lists a table.
-fn listing(table: Table) -> &'static str {
-    match table {
-        Table::Live => include_str!("../sql/list_live.sql"),
-        Table::Dead => include_str!("../sql/list_dead.sql"),
-        Table::Finished => include_str!("../sql/list_finished.sql"),
+/// Returns the statement that lists a table, or the jobs in it that one job submitted.
+fn listing(table: Table, of_parent: bool) -> &'static str {
+    match (table, of_parent) {
+        (Table::Live, false) => include_str!("../sql/list_live.sql"),
+        (Table::Dead, false) => include_str!("../sql/list_dead.sql"),
+        (Table::Finished, false) => include_str!("../sql/list_finished.sql"),
+        (Table::Live, true) => include_str!("../sql/children_live.sql"),
+        (Table::Dead, true) => include_str!("../sql/children_dead.sql"),
+        (Table::Finished, true) => include_str!("../sql/children_finished.sql"),
+    }
+}
+
+/// Starts to list a table, or the jobs in it that one job submitted: from the newest id before `before`. Returns one row more than
+/// `rows_max`, to know whether there are more and where the next page begins.
+fn rows_of<'s>(
+    statement: &'s mut rusqlite::Statement<'_>,
+    filter: &Filter,
+    before: [u8; 16],
+    rows_max: usize,
+) -> rusqlite::Result<rusqlite::Rows<'s>> {
+    let rows_max = number((rows_max as u64).saturating_add(1));
+    match filter.parent {
+        Some(parent) => statement.query((before, rows_max, parent.to_bytes())),
+        None => statement.query((before, rows_max)),
     }
 }
 
@@ -93,10 +111,9 @@ pub(in super::super) fn list(
     // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
-        let statement = tx.sql(listing(table))?;
+        let statement = tx.sql(listing(table, filter.parent.is_some()))?;
         let mut statement = statement.get();
-        // Ask for one row more than the limit, to know where the next page begins.
-        let mut rows = statement.query((before, number((scan_max as u64).saturating_add(1))))?;
+        let mut rows = rows_of(&mut statement, filter, before, scan_max)?;
         let mut reading = Reading::new(limit, scan_max);
         while let Some(row) = rows.next()? {
             let read = readable(read_job(tx, row, Payload::LeaveOut))?;
@@ -124,10 +141,10 @@ pub(in super::super) fn count(
     }
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
-        let statement = tx.sql(listing(table))?;
+        let statement = tx.sql(listing(table, filter.parent.is_some()))?;
         let mut statement = statement.get();
         let left = scan_max.saturating_sub(scanned);
-        let mut rows = statement.query(([0xff; 16], number((left as u64).saturating_add(1))))?;
+        let mut rows = rows_of(&mut statement, filter, [0xff; 16], left)?;
         while let Some(row) = rows.next()? {
             if scanned == scan_max {
                 return Ok(Count::AtLeast(matched));

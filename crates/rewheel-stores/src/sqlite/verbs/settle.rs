@@ -6,7 +6,9 @@ use super::super::transaction::Transaction;
 use super::super::writer::count;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end, texts};
+use super::follow_ups;
 use super::held::{Held, Successes};
+use crate::follow_ups::FollowUps;
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
     Cause, Decision, Failure, Fence, HolderId, JobId, Lease, Limits, Retain, State, Timestamp,
@@ -28,6 +30,8 @@ pub(in super::super) fn settle(
         answers.push(settler.settle(tx, settlement)?);
     }
     settler.successes.write(tx)?;
+    let Settler { follow_ups, mut auditor, .. } = settler;
+    follow_ups::store(tx, follow_ups, &mut auditor)?;
     Ok(answers)
 }
 
@@ -91,6 +95,8 @@ struct Settler {
     alive: bool,
     held: Held,
     successes: Successes,
+    /// The jobs that applied settlements submit.
+    follow_ups: FollowUps,
     auditor: Auditor,
 }
 
@@ -106,7 +112,8 @@ impl Settler {
         let held = Held::find(tx, number, leases)?;
         let successes = Successes::of(number);
         let (alive, auditor) = (alive.is_some(), Auditor::of_holder(id));
-        Ok(Some(Settler { id, number, alive, held, successes, auditor }))
+        let follow_ups = FollowUps::default();
+        Ok(Some(Settler { id, number, alive, held, successes, follow_ups, auditor }))
     }
 
     fn settle(
@@ -117,6 +124,10 @@ impl Settler {
         let Some((mut live, wanted)) = self.held.take(settled.lease) else {
             return self.repeated(tx, settled.lease, Asked::Settle);
         };
+        if !settled.follow_ups.is_empty() {
+            let lane = tx.lane_of(live.lane)?;
+            self.follow_ups.add(settled, lane.tenant.as_ref());
+        }
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;
         if *decision == Decision::Succeed && settled.failure.is_none() {

@@ -135,6 +135,37 @@ async fn a_settle_that_is_rolled_back_leaves_the_lease() {
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
 }
 
+/// Follow-ups exist if and when the caller's transaction commits, dead letters among them.
+#[tokio::test]
+async fn what_a_settle_submits_commits_with_it() {
+    let schema = Schema::fresh();
+    let node = shop(&schema).await;
+    let (holder, lease) = node.leased("charge").await;
+    // Of a lane that is new, and of a kind that does not exist.
+    let priority = rewheel_core::Priority::new(8).expect("a priority");
+    let jobs = [NewJob { priority, ..node.job("charge") }, node.job("unknown")];
+    let settlement = [Settlement { follow_ups: jobs.to_vec(), ..Settlement::succeed(lease) }];
+    let mut user = schema.connect().await;
+    for commits in [false, true] {
+        let transaction = user.transaction().await.expect("a transaction");
+        let settled = node.store.settle_in(&transaction, holder, &settlement).await;
+        let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
+        assert_eq!(settled.expect("settled"), [applied]);
+        if commits {
+            transaction.commit().await.expect("committed");
+        } else {
+            transaction.rollback().await.expect("rolled back");
+        }
+        for (job, state) in jobs.iter().zip([State::Scheduled, State::Dead]) {
+            let stored = node.subject.store.get(job.id).await.expect("an answer");
+            assert_eq!(stored.map(|job| job.state()), commits.then_some(state));
+        }
+        node.balance().await;
+    }
+    // The cache of lanes knows nothing that was rolled back.
+    node.insert(&[NewJob { priority, ..node.job("charge") }]).await;
+}
+
 #[tokio::test]
 async fn a_wake_reaches_other_nodes_when_the_transaction_commits() {
     let schema = Schema::fresh();

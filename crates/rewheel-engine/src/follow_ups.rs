@@ -1,0 +1,288 @@
+//! Jobs that an attempt submits: they are stored together with its result.
+
+use crate::ceilings::OverCeiling;
+use crate::runner::{JobContext, JobKind};
+use crate::shared::{Shared, lock};
+use crate::submit::{self, SubmitError, payload_limit};
+use rewheel::Backoff;
+use rewheel_core::store::{Inserted, Refusal};
+use rewheel_core::{Decision, Holder, Job, JobId, KindName, Limits, NewJob, Report, State};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A job for [`JobContext::submit`] with a key, a delay or other settings. It has the tenant of the job that submits it.
+///
+/// ```
+/// use rewheel::minutes;
+/// use rewheel_engine::{FollowUp, JobContext, Report};
+///
+/// async fn charge(ctx: JobContext) -> Result<(), Report> {
+///     ctx.submit(FollowUp::raw("mail", b"{}".to_vec()).key("receipt-17").delay(minutes(5)))?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct FollowUp(Result<NewJob, SubmitError>);
+
+impl FollowUp {
+    /// Creates a job of a type of this program.
+    pub fn of<T: JobKind>(job: &T) -> FollowUp {
+        let payload = job.encode().map_err(|why| submit::field("payload", why));
+        FollowUp(payload.and_then(|payload| new(T::NAME, payload)))
+    }
+
+    /// Creates a job with a payload of opaque bytes.
+    pub fn raw(kind: &str, payload: Vec<u8>) -> FollowUp {
+        FollowUp(new(kind, payload))
+    }
+
+    /// Sets the deduplication key: if a job of the tenant and kind has this key already, nothing is stored.
+    #[must_use]
+    pub fn key(self, key: &str) -> FollowUp {
+        self.with(|job| submit::set_key(job, key))
+    }
+
+    /// Sets the shard key: jobs with the same key share a shard.
+    #[must_use]
+    pub fn shard_key(self, key: &str) -> FollowUp {
+        self.with(|job| submit::set_shard_key(job, key))
+    }
+
+    /// Sets the priority: 9 runs first, the default is 5.
+    #[must_use]
+    pub fn priority(self, priority: u8) -> FollowUp {
+        self.with(|job| submit::set_priority(job, priority))
+    }
+
+    /// Delays the first attempt, counted from the result of the attempt that submits it.
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> FollowUp {
+        self.with(|job| submit::set_delay(job, delay))
+    }
+
+    /// Gives up after this time, counted from the result of the attempt that submits it.
+    #[must_use]
+    pub fn deadline_in(self, left: Duration) -> FollowUp {
+        self.with(|job| submit::set_deadline_in(job, left))
+    }
+
+    /// Sets the maximum number of attempts.
+    #[must_use]
+    pub fn attempts_max(self, attempts_max: u32) -> FollowUp {
+        self.with(|job| submit::set_attempts_max(job, attempts_max))
+    }
+
+    /// Sets the timeout of one attempt.
+    #[must_use]
+    pub fn attempt_timeout(self, timeout: Duration) -> FollowUp {
+        self.with(|job| submit::set_attempt_timeout(job, timeout))
+    }
+
+    /// Sets the delays between attempts.
+    #[must_use]
+    pub fn backoff(self, backoff: Backoff) -> FollowUp {
+        self.with(|job| {
+            job.backoff = Some(backoff);
+            Ok(())
+        })
+    }
+
+    fn with(self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> FollowUp {
+        FollowUp(self.0.and_then(|mut job| set(&mut job).map(|()| job)))
+    }
+}
+
+/// Creates a job whose id is set when it is submitted.
+fn new(kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
+    Ok(NewJob::new(JobId::from_bytes([0; 16]), submit::kind(kind)?, payload))
+}
+
+/// A job for [`JobContext::submit`]: a job of a type of this program, or a [`FollowUp`] with settings.
+pub trait IntoFollowUp {
+    /// Makes the job.
+    fn into_follow_up(self) -> FollowUp;
+}
+
+impl<T: JobKind> IntoFollowUp for T {
+    fn into_follow_up(self) -> FollowUp {
+        FollowUp::of(&self)
+    }
+}
+
+impl IntoFollowUp for FollowUp {
+    fn into_follow_up(self) -> FollowUp {
+        self
+    }
+}
+
+/// The jobs that one attempt has submitted so far.
+#[derive(Clone)]
+pub(crate) struct FollowUps {
+    shared: Arc<Shared>,
+    /// `None` after the attempt.
+    jobs: Arc<Mutex<Option<Vec<NewJob>>>>,
+}
+
+impl fmt::Debug for FollowUps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FollowUps").field(&self.jobs).finish()
+    }
+}
+
+impl FollowUps {
+    pub(crate) fn new(shared: &Arc<Shared>) -> FollowUps {
+        FollowUps { shared: Arc::clone(shared), jobs: Arc::new(Mutex::new(Some(Vec::new()))) }
+    }
+
+    /// Ends the attempt. Returns the jobs if its result carries them: it is done, or goes on later. An attempt that failed, or was
+    /// cut, may have submitted anything, and the next one submits it again.
+    pub(crate) fn end(&self, report: &Report, decision: &Decision) -> Vec<NewJob> {
+        let jobs = lock(&self.jobs).take().unwrap_or_default();
+        if carries(report, decision) { jobs } else { Vec::new() }
+    }
+
+    fn add(&self, mut job: NewJob, parent: &Job) -> Result<JobId, SubmitError> {
+        job.id = self.shared.new_id();
+        self.shared.check_follow_up(&job)?;
+        let job = self.shared.route_follow_up(job, parent);
+        let id = job.id;
+        let mut jobs = lock(&self.jobs);
+        let Some(jobs) = jobs.as_mut() else {
+            let why = "came too late: the attempt has ended".to_owned();
+            return Err(submit::field("follow_ups", why));
+        };
+        check_size(jobs.iter().chain([&job]))?;
+        jobs.push(job);
+        Ok(id)
+    }
+}
+
+/// Returns whether a result carries the jobs that its attempt submitted.
+pub(crate) fn carries(report: &Report, decision: &Decision) -> bool {
+    matches!(report, Report::Done | Report::Snooze(_))
+        && matches!(decision, Decision::Succeed | Decision::Snooze { .. })
+}
+
+/// Checks the jobs of one attempt together.
+pub(crate) fn check_size<'a>(
+    jobs: impl Iterator<Item = &'a NewJob> + Clone,
+) -> Result<(), SubmitError> {
+    let (count_max, bytes_max) = (Limits::FOLLOW_UPS_MAX, Limits::FOLLOW_UPS_BYTES_MAX);
+    let wrong = |why| Err(submit::field("follow_ups", why));
+    if jobs.clone().count() > count_max {
+        return wrong(format!(
+            "must be {count_max} or fewer: submit one job that submits the rest"
+        ));
+    }
+    let bytes: usize = jobs.map(|job| job.payload.len()).sum();
+    if bytes > bytes_max {
+        return wrong(format!("have {bytes} bytes of payloads together; the limit is {bytes_max}"));
+    }
+    Ok(())
+}
+
+impl JobContext {
+    /// Submits a job together with the result of this attempt: it is stored in the same transaction if the attempt succeeds or
+    /// snoozes, and does not exist if it fails, panics, is cut, or was taken over meanwhile. So a receipt is sent exactly for the
+    /// charge that counted. Nothing is stored before the attempt ends. At most 16 jobs with payloads of 256 KiB together.
+    ///
+    /// It has the tenant of this job, and this job as its parent. Returns its id. If its key belongs to another job when the
+    /// attempt ends, nothing is stored under that id; with another payload under the same key it becomes a dead letter.
+    ///
+    /// # Errors
+    /// Fails if a setting is invalid, the kind is unknown to this node, or these are too many jobs. Handlers can return the error
+    /// with `?`.
+    ///
+    /// ```
+    /// use rewheel_engine::{Engine, JobContext, JobKind, Report};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Charge { order: u64 }
+    /// impl JobKind for Charge { const NAME: &'static str = "charge"; }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct MailReceipt { order: u64 }
+    /// impl JobKind for MailReceipt { const NAME: &'static str = "mail-receipt"; }
+    ///
+    /// async fn charge(ctx: JobContext, job: Charge) -> Result<(), Report> {
+    ///     ctx.submit(MailReceipt { order: job.order })?;
+    ///     Ok(())
+    /// }
+    /// # async fn mail(_: JobContext, _: MailReceipt) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use rewheel_engine::store::{Filter, PageRequest};
+    /// # let store = rewheel_stores::connect("memory://").await?;
+    /// let engine = Engine::builder(store.clone()).handler(charge).handler(mail).start().await?;
+    /// let job = engine.submit(Charge { order: 17 }).await?;
+    /// # let filter = Filter { parent: Some(job.id), ..Filter::default() };
+    /// # while store.list(&filter, &PageRequest::first(1)).await?.items.is_empty() {
+    /// #     tokio::task::yield_now().await;
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn submit(&self, job: impl IntoFollowUp) -> Result<JobId, SubmitError> {
+        self.follow_ups().add(job.into_follow_up().0?, self.job())
+    }
+}
+
+impl Shared {
+    /// Checks a job that an attempt of another job submits, as far as it can be checked before it is stored.
+    pub(crate) fn check_follow_up(&self, job: &NewJob) -> Result<(), SubmitError> {
+        if let Some(why) = payload_limit::refusal(job, self.settings.payload_bytes_max) {
+            return Err(SubmitError::Refused(why));
+        }
+        let Some(kind) = self.kind(&job.kind) else {
+            return Err(SubmitError::Refused(Refusal::UnknownKind));
+        };
+        submit::check_backoff(self, job)?;
+        let over = |over: OverCeiling| submit::field(over.field, over.why);
+        kind.ceilings.check(job).map_err(over)?;
+        match self.leases.older_holder() {
+            Some(holder) => Err(SubmitError::Refused(Refusal::HolderTooOld { holder })),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets what follows from the parent of a job: the store sets its tenant too, but the shard depends on it.
+    pub(crate) fn route_follow_up(&self, job: NewJob, parent: &Job) -> NewJob {
+        let tenant = parent.lane.tenant.clone();
+        let job = NewJob { tenant, parent: Some(parent.id), ..job };
+        let routed = self.intake.shards.route(std::slice::from_ref(&job));
+        routed.and_then(|mut routed| routed.pop()).unwrap_or(job)
+    }
+
+    /// Reports jobs that settles submitted, as they are now: some may be duplicates, some dead letters.
+    pub(crate) async fn tell_of_follow_ups(&self, jobs: &[NewJob]) {
+        for part in jobs.chunks(Limits::BATCH_MAX) {
+            let ids: Vec<JobId> = part.iter().map(|job| job.id).collect();
+            let stored = match self.store.find(&ids).await {
+                Ok(stored) => stored,
+                Err(error) => {
+                    tracing::debug!(%error, "failed to read the jobs that an attempt submitted: no event reports them");
+                    continue;
+                }
+            };
+            for job in &stored {
+                let kind: &KindName = &job.lane.kind;
+                let created = Inserted::Created { due: job.due, leased: None };
+                self.reports.meters.kind(kind).submitted(job.id, &created);
+                self.reports.events.tell([(job.id, kind, None, job.state())]);
+                if job.state() == State::Dead {
+                    self.note_dead([job.id]);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of a living holder whose release cannot handle what this one submits.
+pub(crate) fn older(holders: &[Holder]) -> Option<String> {
+    let is_older = |holder: &&Holder| {
+        holder.died.is_none() && holder.format < rewheel_core::Format::FOLLOW_UPS
+    };
+    holders.iter().find(is_older).map(|holder| holder.name.clone())
+}

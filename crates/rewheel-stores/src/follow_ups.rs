@@ -1,0 +1,112 @@
+//! Decides what becomes of the jobs that settlements submit; shared by all stores.
+//!
+//! None of them may cost the settled job its end, so a job that cannot be stored as it is becomes a dead letter that can.
+
+use crate::batch::check_backoff;
+use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
+use rewheel_core::{Failure, JobId, Limits, NewJob, NewKind, Tenant, When};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// The jobs that settlements submit, all of them applied in the current transaction.
+#[derive(Default)]
+pub(crate) struct FollowUps {
+    /// To be stored as they are.
+    pub(crate) jobs: Vec<NewJob>,
+    /// To be stored as dead letters.
+    pub(crate) letters: Vec<Letter>,
+    ids: HashSet<JobId>,
+}
+
+/// A refused job, made fit to be stored as a dead letter.
+pub(crate) struct Letter {
+    pub(crate) job: NewJob,
+    pub(crate) failure: Failure,
+}
+
+impl FollowUps {
+    /// Adds the jobs of a settlement that was applied now, for a settled job of this tenant.
+    pub(crate) fn add(&mut self, settlement: &Settlement, tenant: Option<&Tenant>) {
+        let mut bytes = 0_usize;
+        for (place, job) in settlement.follow_ups.iter().enumerate() {
+            // Two jobs with one id would fail the transaction.
+            if !self.ids.insert(job.id) {
+                continue;
+            }
+            bytes = bytes.saturating_add(job.payload.len());
+            let parent = Some(settlement.lease.job);
+            let job = NewJob { tenant: tenant.cloned(), parent, ..job.clone() };
+            match excess(place, bytes, &job) {
+                None => self.jobs.push(job),
+                Some(why) => self.letters.push(letter(job, &why)),
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Returns how to store the jobs. A job whose id exists already was submitted before.
+    pub(crate) fn insert(jobs: &[NewJob]) -> Insert<'_> {
+        let (if_refused, sent) = (IfRefused::StoreOthers, Sent::Again);
+        Insert { jobs, if_refused, sent, direct: None }
+    }
+
+    /// Turns the refused ones into dead letters.
+    pub(crate) fn refused(&mut self, answers: &[Inserted]) {
+        for (job, answer) in self.jobs.iter().zip(answers) {
+            if let Inserted::Refused(why) = answer {
+                self.letters.push(letter(job.clone(), &told(why)));
+            }
+        }
+    }
+
+    /// Returns the kinds of the dead letters, each once, in case some do not exist: a dead letter needs one, to be listed and
+    /// redriven by. Only a kind that was deleted between submit and settle is missing, because the submit checks it.
+    pub(crate) fn kinds(&self) -> Vec<NewKind> {
+        let mut names: Vec<_> = self.letters.iter().map(|letter| &letter.job.kind).collect();
+        names.sort_unstable();
+        names.dedup();
+        let kind = |name: &rewheel_core::KindName| NewKind {
+            name: name.clone(),
+            settings: "{}".to_owned(),
+            takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
+        };
+        names.into_iter().map(kind).collect()
+    }
+}
+
+/// Returns what no store accepts in a settlement.
+fn excess(place: usize, bytes: usize, job: &NewJob) -> Option<String> {
+    let (count_max, bytes_max) = (Limits::FOLLOW_UPS_MAX, Limits::FOLLOW_UPS_BYTES_MAX);
+    if place >= count_max {
+        Some(format!("one settle submits at most {count_max} jobs"))
+    } else if bytes > bytes_max {
+        Some(format!("the payloads of one settle have at most {bytes_max} bytes together"))
+    } else {
+        check_backoff(job).err().map(|error| error.to_string())
+    }
+}
+
+fn told(why: &Refusal) -> String {
+    why.to_string()
+}
+
+/// Leaves out of a refused job what may be the reason of the refusal: another job has its key, its deadline has passed, its backoff
+/// cannot be stored, its payload is too large.
+fn letter(job: NewJob, why: &str) -> Letter {
+    let mut why = why.to_owned();
+    if let Some(key) = &job.key {
+        why.push_str(&format!("; it does not hold its key `{key}`"));
+    }
+    let is_large = job.payload.len() > Limits::FOLLOW_UPS_BYTES_MAX;
+    if is_large {
+        why.push_str(&format!("; its payload of {} bytes was dropped", job.payload.len()));
+    }
+    let backoff = job.backoff.filter(|_| check_backoff(&job).is_ok());
+    let payload = if is_large { Vec::new() } else { job.payload.clone() };
+    let due = When::In(Duration::ZERO);
+    let job = NewJob { key: None, deadline: None, due, backoff, payload, ..job };
+    Letter { job, failure: Failure::of_follow_up(&why) }
+}

@@ -1,0 +1,3 @@
+-- children_dead: reads jobs of dead letters that job $3 submitted, from the newest id before $1. Contract: ReadStore::list.
+SELECT {ended_job_without_payload} FROM rewheel.dead
+ WHERE parent = $3 AND id < $1 ORDER BY id DESC LIMIT $2;
