@@ -87,8 +87,7 @@ impl KindEntry {
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         let kind = self.settings.policy();
         let (backoff, _) = self.backoff(job);
-        let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
-        Policy { attempts_max: self.ceilings.clamp_attempts(attempts_max), backoff, ..kind }
+        Policy { attempts_max: self.settings.attempts_max_of(job), backoff, ..kind }
     }
 
     /// Returns the backoff of a job, and whether this node knows it. If not, the backoff of the kind replaces it, or the default
@@ -105,8 +104,7 @@ impl KindEntry {
 
     /// Returns the timeout of one attempt of a job.
     pub(crate) fn attempt_timeout(&self, job: &Job) -> Duration {
-        let own = job.attempt_timeout.map(|own| self.ceilings.clamp_timeout(own));
-        own.unwrap_or(self.settings.attempt_timeout)
+        self.settings.attempt_timeout_of(job)
     }
 }
 

@@ -55,7 +55,7 @@ statements! {
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
+        INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY);
     CLAIM_LIMITED_LOCK = "sql/claim_limited_lock.sql" (TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LIMITED_MAKE = "sql/claim_limited_make.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8);
     CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
@@ -135,7 +135,7 @@ statements! {
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
     NOW = "sql/now.sql" (INT8);
-    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8);
+    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);

@@ -482,6 +482,7 @@ macro_rules! store_conformance {
             }
             extremes {
                 an_attempt_may_take_for_ever,
+                a_lease_is_no_longer_than_the_kind_allows,
                 a_retry_may_wait_for_ever,
                 the_longest_times_do_not_wrap, the_largest_numbers_match_nothing,
                 the_largest_limit_is_no_limit, a_limit_of_zero_does_nothing,
