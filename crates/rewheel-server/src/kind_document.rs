@@ -2,9 +2,10 @@
 
 mod writing;
 
-pub(crate) use self::writing::{patched, with_secrets};
+pub(crate) use self::writing::{known_fields, patched, with_secrets};
 
 use crate::callback::masked;
+use crate::config::KindDefaults;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
@@ -21,7 +22,7 @@ pub struct KindDocument {
     runnable: bool,
     paused: bool,
     parked: bool,
-    settings: KindSettings,
+    settings: serde_json::Value,
     breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
@@ -80,15 +81,23 @@ pub enum Runnable {
 
 impl KindDocument {
     /// Builds the document of a kind.
-    pub fn new(kind: &Kind, counts: &JobCounts, runnable: Runnable) -> KindDocument {
+    pub fn new(
+        kind: &Kind,
+        counts: &JobCounts,
+        runnable: Runnable,
+        defaults: &KindDefaults,
+    ) -> KindDocument {
         let tally = counts.of(&kind.name);
         // Unreadable settings, perhaps of a newer release, are shown as defaults.
         let mut settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
         settings.callback.iter_mut().for_each(masked);
+        let runner = settings.runner;
+        let mut settings = serde_json::to_value(settings).unwrap_or_default();
+        defaults.show_open(&mut settings);
         let count = |state| tally.and_then(|tally| tally.jobs.get(&state)).copied().unwrap_or(0);
         KindDocument {
             kind: kind.name.to_string(),
-            runner: settings.runner,
+            runner,
             runnable: runnable == Runnable::Yes,
             paused: kind.paused,
             parked: kind.parked.is_some(),

@@ -12,6 +12,8 @@ mod tenants;
 mod jobs;
 #[path = "rest/kinds.rs"]
 mod kinds;
+#[path = "rest/kind_defaults.rs"]
+mod kind_defaults;
 #[path = "rest/audit.rs"]
 mod audit;
 #[path = "rest/incidents.rs"]

@@ -32,6 +32,10 @@ const SECTIONS: &[(&str, &str)] = &[
     ("engine", "The engine that runs jobs in this process (a node)."),
     ("retention", "Retention of ended jobs, keys and the audit log."),
     (
+        "defaults.kind",
+        "Settings for kinds that leave them open. The keys are those of `kinds.…`, including `callback`. See docs/limits.md.",
+    ),
+    (
         "kinds.*",
         "One section per kind of job, for example `[kinds.charge-card]`. `PUT /v1/kinds/{kind}` has the same settings.",
     ),
@@ -169,6 +173,9 @@ pub const SETTINGS: &[Setting] = &[
     is("notify.route.*", "severity", "\"info\"", "Send only events of this severity or higher: `info`, `warning`, `error` or `critical`."),
 ];
 
+/// Examples of the section that has no keys of its own.
+const DEFAULTS_EXAMPLE: &str = "# attempts_max = 5\n# keep_succeeded = \"1d\"\n";
+
 /// Returns a config file with all defaults; settings without a default are commented out.
 pub fn example() -> String {
     let mut text = String::from(
@@ -186,6 +193,9 @@ pub fn example() -> String {
         let header = if is_asked_for { header.trim_start_matches("# ") } else { &header };
         let mark = if is_asked_for { "# " } else { "" };
         let _ = write!(text, "\n# {}\n{mark}{header}\n", about.replace('`', ""));
+        if *section == "defaults.kind" {
+            text.push_str(DEFAULTS_EXAMPLE);
+        }
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
             let (mark, value) = match setting.default {
                 DefaultValue::Is(value) => (mark, value),
@@ -210,10 +220,11 @@ pub fn page() -> String {
     );
     for (section, about) in SECTIONS {
         let title = section.replace("*", "…");
-        let _ = write!(
-            text,
-            "\n## `{title}`\n\n{about}\n\n| key | default | meaning |\n| --- | --- | --- |\n"
-        );
+        let _ = write!(text, "\n## `{title}`\n\n{about}\n");
+        if *section == "defaults.kind" {
+            continue;
+        }
+        text.push_str("\n| key | default | meaning |\n| --- | --- | --- |\n");
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
             let default = match setting.default {
                 DefaultValue::Is(value) => format!("`{value}`"),
