@@ -6,7 +6,7 @@ use crate::kinds_read::KindsRead;
 use crate::meters::KindMeters;
 use crate::park::Targets;
 use crate::runner::Runner;
-use crate::settings::{KindSettings, RunnerKind, SettingError};
+use crate::settings::{Hold, KindSettings, RunnerKind, SettingError};
 use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::{Backoff, Backoffs, Moment};
 use rewheel_core::store::StoreResult;
@@ -76,6 +76,12 @@ impl KindEntry {
     /// Returns whether an operator paused it.
     pub(crate) const fn is_paused(&self) -> bool {
         self.paused
+    }
+
+    /// Returns whether it is parked because the called service asked to wait.
+    pub(crate) fn is_held(&self) -> bool {
+        let until = self.parked.as_ref().and_then(|parked| parked.until);
+        until.is_some() && self.settings.hold == Hold::Kind
     }
 
     /// Returns whether remote workers run it.
@@ -199,7 +205,8 @@ impl Shared {
         };
         let meters = self.reports.meters.kind(name);
         let runs = runner.is_some();
-        let news = self.admission.learn(&KindFact { kind, settings: &settings, runs });
+        let host = runner.as_ref().and_then(|runner| runner.host());
+        let news = self.admission.learn(&KindFact { kind, settings: &settings, runs, host });
         if news.is_back {
             meters.unparked(self.clock.now());
             self.signals.look.notify_one();

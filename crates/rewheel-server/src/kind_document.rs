@@ -10,7 +10,7 @@ use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::{Action, FailureRule, FailureRules, Kind, State};
-use rewheel_engine::{BreakerSettings, BudgetSettings, JobCounts, KindSettings, RunnerKind};
+use rewheel_engine::{BreakerSettings, BudgetSettings, Hold, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ struct Breaker {
     forced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
+    /// Until when the called service asked to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -56,6 +59,7 @@ impl Breaker {
             },
             forced: kind.forced,
             since: parked.map(|parked| rfc3339::text(parked.since)),
+            until: parked.and_then(|parked| parked.until).map(rfc3339::text),
             reason: parked.map(|parked| parked.reason.clone()),
         }
     }
@@ -170,6 +174,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 /// Returns the names of all settings, including optional ones.
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
+        hold: Hold::Off,
         concurrency_max: Some(1),
         fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),

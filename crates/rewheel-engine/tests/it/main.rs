@@ -12,6 +12,7 @@ mod fairness;
 mod fleet;
 mod gather;
 mod held;
+mod hold;
 mod job_counts;
 mod many_kinds;
 mod many_lanes;

@@ -130,6 +130,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job after its last attempt has failed: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header."),
+    is("kinds.*", "hold", "\"host\"", "What waits if the called service answers 429 with a Retry-After header: `host` (calls of this node to this host), `kind` (the kind, on all nodes) or `off` (only the job). See docs/limits.md."),
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker. While it is open, the kind is parked: its jobs wait in the store."),
     unset("kinds.*", "failure_rules", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something other than the default retry. The first matching rule applies. See docs/failures.md."),
 

@@ -224,6 +224,7 @@ fn kind_settings() -> Value {
         .may("on_give_up", one_of(["dead", "fail"]))
         .may("keep_succeeded", duration_asked())
         .may("retry_after_max", duration_asked())
+        .may("hold", about(one_of(["host", "kind", "off"]), "What waits if the called service answers 429 with a Retry-After header: calls of this node to this host (the default), the kind on all nodes, or only the job."))
         .may("breaker", or_null(breaker))
         .may("failure_rules", list(reference("FailureRule")))
         .may("callback", json!({"anyOf": [callback, {"type": "null"}]}))

@@ -306,6 +306,7 @@ fn kind_document() -> Value {
         .has("state", one_of(["closed", "open", "half_open"]))
         .has("forced", about(flag(), "True if an operator opened or closed the breaker. The breaker then ignores failures until it is reset."))
         .may("since", time())
+        .may("until", about(time(), "Set if the called service asked to wait: nobody calls it before."))
         .may("reason", text());
     Object::new()
         .has("kind", kind())

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("limits", include_str!("migrations/0011_limits.sql")),
     ("unreadable", include_str!("migrations/0012_unreadable.sql")),
     ("scale", include_str!("migrations/0013_scale.sql")),
+    ("holds", include_str!("migrations/0014_holds.sql")),
 ];
 
 /// The migrations of this release.

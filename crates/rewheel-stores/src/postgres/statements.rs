@@ -51,7 +51,7 @@ statements! {
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
-    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
+    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8, INT8);
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_limits.sql"),
     include_str!("migrations/0012_unreadable.sql"),
     include_str!("migrations/0013_scale.sql"),
+    include_str!("migrations/0014_holds.sql"),
 ];
 
 /// Applies the missing migrations in one transaction. Processes that start at the same time wait

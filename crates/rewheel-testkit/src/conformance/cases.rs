@@ -355,6 +355,7 @@ macro_rules! store_conformance {
                 the_only_holder_parks_alone,
                 a_worker_has_no_say, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
                 a_person_parks_a_kind_for_good, a_person_keeps_a_kind_from_parking,
+                a_hold_parks_a_kind_until_then, a_person_ends_a_hold,
             }
             budgets {
                 grants_what_others_earned, answers_for_each_kind_in_order,

@@ -1,0 +1,2 @@
+-- 0014: until when a parked kind is held, because the called service asked to wait.
+ALTER TABLE kinds ADD COLUMN parked_until_ms INTEGER;
