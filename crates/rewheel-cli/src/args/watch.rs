@@ -49,7 +49,7 @@ pub(crate) enum BreakerCommand {
     Open(KindName),
     /// Close the breaker: jobs start even if many attempts fail, until it is reset
     Close(KindName),
-    /// Reset the breaker: it opens and closes automatically again
+    /// Reset the breaker: it opens and closes automatically again; ends a hold, too
     Reset(KindName),
 }
 

@@ -8,7 +8,7 @@ fn with_defaults(pairs: &[(&str, &str)]) -> Config {
     let env = pairs
         .iter()
         .map(|(name, value)| (format!("REWHEEL__DEFAULTS__KIND__{name}"), (*value).to_owned()));
-    let kind_defaults = Config::load(None, env).unwrap().kind_defaults;
+    let kind_defaults = Config::load(None, env).expect("a config").kind_defaults;
     Config { kind_defaults, ..config() }
 }
 
