@@ -5,6 +5,7 @@ use crate::id::{HolderId, Version};
 use crate::name::KindName;
 use crate::redact::without_proofs;
 use crate::timestamp::Timestamp;
+use std::time::Duration;
 
 /// A kind as written by a config file, a user or an engine that has its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +62,9 @@ impl Kind {
         settings(&self.settings, self.takeovers_max)
     }
 
-    fn park(&mut self, reason: &str, now: Timestamp) {
+    fn park(&mut self, reason: &str, now: Timestamp, until: Option<Timestamp>) {
         let since = self.parked.as_ref().map_or(now, |parked| parked.since);
-        self.parked = Some(Parked { since, reason: reason.to_owned(), prober: None });
+        self.parked = Some(Parked { since, until, reason: reason.to_owned(), prober: None });
         self.suspects.clear();
         self.generation += 1;
     }
@@ -80,6 +81,7 @@ impl Kind {
         AuditFields::default()
             .with("paused", Some(self.paused))
             .with("parked", parked.map(|parked| parked.since.as_millis()))
+            .with("until", parked.and_then(|parked| parked.until).map(Timestamp::as_millis))
             .with("reason", parked.map(|parked| parked.reason.as_str()))
             .with("prober", parked.and_then(|parked| parked.prober))
             .with("suspects", Some(self.suspects.len()))
@@ -99,6 +101,8 @@ fn settings(settings: &str, takeovers_max: u32) -> AuditFields {
 pub struct Parked {
     /// When it was parked. Time alone never unparks a kind.
     pub since: Timestamp,
+    /// Set if the called service asked to wait: nobody probes before.
+    pub until: Option<Timestamp>,
     /// The reason shown to users.
     pub reason: String,
     /// The holder that may claim one job to test whether the dependency is back.
@@ -140,6 +144,14 @@ pub enum KindChange {
         /// The reason shown to users if the kind is parked.
         reason: String,
     },
+    /// The called service asked to wait: parks the kind, and nobody probes before this time has passed. One holder is enough,
+    /// because the service said so itself. A longer hold stays.
+    Hold {
+        /// How long to wait.
+        lasts: Duration,
+        /// The reason shown to users.
+        reason: String,
+    },
     /// A holder that suspected the kind has seen it work.
     Trust {
         /// The holder.
@@ -165,6 +177,7 @@ impl KindChange {
         match self {
             KindChange::Probe { holder, .. } => Some(*holder),
             KindChange::Suspect { .. }
+            | KindChange::Hold { .. }
             | KindChange::Trust { .. }
             | KindChange::Pause
             | KindChange::Resume
@@ -186,7 +199,7 @@ impl KindChange {
             (KindChange::Pause, _) => after.paused = true,
             (KindChange::Resume, _) => after.paused = false,
             (KindChange::Park { generation, reason }, _) if is_current(generation) => {
-                after.park(reason, now);
+                after.park(reason, now, None);
             }
             (KindChange::Probe { generation, holder }, Some(parked)) if is_current(generation) => {
                 // The right to probe ends when its holder dies.
@@ -206,12 +219,20 @@ impl KindChange {
                 after.suspects.retain(|suspect| lives(suspect) && suspect != holder);
                 after.suspects.push(*holder);
                 if after.suspects.len() >= SUSPECTS_MIN.min(living.len()) {
-                    after.park(reason, now);
+                    after.park(reason, now, None);
                 }
+            }
+            (KindChange::Hold { lasts, reason }, parked) => {
+                let until = now.plus(*lasts);
+                let known = parked.as_ref().and_then(|parked| parked.until);
+                if before.forced || known.is_some_and(|known| known >= until) {
+                    return None;
+                }
+                after.park(reason, now, Some(until));
             }
             (KindChange::Trust { holder }, _) => after.suspects.retain(|suspect| suspect != holder),
             (KindChange::Open { reason }, parked) if parked.is_none() || !before.forced => {
-                after.park(reason, now);
+                after.park(reason, now, None);
                 after.forced = true;
             }
             (KindChange::Close, parked) if parked.is_some() || !before.forced => {
@@ -222,7 +243,11 @@ impl KindChange {
                 after.unpark();
                 after.forced = false;
             }
-            (KindChange::Reset, _) => after.suspects.clear(),
+            (KindChange::Reset, _) => {
+                after.suspects.clear();
+                // Ends what only the nodes know: they see that the generation is new.
+                after.generation += 1;
+            }
             // Already in the requested state.
             (KindChange::Open { .. } | KindChange::Close, _) => {}
             (
@@ -230,7 +255,8 @@ impl KindChange {
                 Some(_) | None,
             ) => return None,
         }
-        if self.is_of_person() && after != *before {
+        let is_visible = Kind { generation: before.generation, ..after.clone() } != *before;
+        if self.is_of_person() && is_visible {
             after.version = before.version.next();
         }
         Some(after)
@@ -245,6 +271,7 @@ impl KindChange {
             | KindChange::Close
             | KindChange::Reset => true,
             KindChange::Park { .. }
+            | KindChange::Hold { .. }
             | KindChange::Probe { .. }
             | KindChange::Unpark { .. }
             | KindChange::Suspect { .. }
@@ -258,6 +285,7 @@ impl KindChange {
             KindChange::Pause => "pause kind",
             KindChange::Resume => "resume kind",
             KindChange::Park { .. } => "park kind",
+            KindChange::Hold { .. } => "hold kind",
             KindChange::Probe { .. } => "probe kind",
             KindChange::Unpark { .. } => "unpark kind",
             KindChange::Suspect { .. } => "suspect kind",

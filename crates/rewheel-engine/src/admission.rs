@@ -15,6 +15,7 @@ mod answer;
 mod bucket;
 mod budget;
 mod health;
+mod hosts;
 mod kind;
 mod load;
 mod machine;
@@ -27,7 +28,7 @@ pub use self::answer::HeldReason;
 pub(crate) use self::answer::{Admit, Ask, Held, Suspect};
 pub(crate) use self::health::breaker;
 pub(crate) use self::kind::{FleetRule, KindFact, KindNews};
-pub(crate) use self::machine::Probed;
+pub(crate) use self::machine::{Probed, ToldToWait};
 pub(crate) use self::plan::Reservation;
 pub(crate) use self::remote::{Paid, WorkerHas};
 pub(crate) use self::ticket::{InHand, Slot, Ticket};
@@ -84,6 +85,10 @@ pub(crate) enum Fact {
     ProbeDue { kind: KindName, generation: u64 },
     /// Jobs of a kind waited too long for a slot and were returned.
     ReturnedLate { kind: KindName, until: Moment },
+    /// A host refused a call of a kind, and asked to wait.
+    HostHeld { host: String, kind: KindName, until: Moment },
+    /// The service of a kind asked to wait, and the whole fleet has to.
+    KindHeld { kind: KindName, until: Moment, why: String },
     /// The store granted retries.
     Granted { kind: KindName, retries: u32 },
 }
@@ -226,10 +231,12 @@ impl Admission {
 
     /// Returns whether this engine, or every engine, should not run a kind.
     pub(crate) fn is_down(&self, kind: &KindName) -> bool {
+        let now = self.now();
         let machine = self.machine();
         let me = machine.me();
-        let condition = machine.find(kind).map(|kind| kind.condition(me));
-        matches!(condition, None | Some(Condition::Closed(HeldReason::Parked, _)))
+        let condition = machine.find(kind).map(|kind| kind.condition(me, now));
+        let is_down = |reason| matches!(reason, HeldReason::Parked | HeldReason::Hold);
+        condition.is_none_or(|seen| matches!(seen, Condition::Closed(reason, _) if is_down(reason)))
     }
 
     /// Returns the state of a kind's breaker, and the reason; `None` if an operator has decided or the kind has no breaker.
@@ -283,6 +290,34 @@ impl Admission {
     /// Removes the suspicion of a kind.
     pub(crate) fn trusts(&self, kind: &KindName) {
         self.said().retain(|(_, suspected)| suspected != kind);
+    }
+
+    /// Returns which targets of a job may be called now, or how long to wait for the first of them.
+    pub(crate) fn open_targets(
+        &self,
+        kind: &KindName,
+        targets: &[String],
+        chance: impl FnOnce() -> u64,
+    ) -> Result<Vec<usize>, Duration> {
+        let now = self.now();
+        self.machine().open_targets(kind, targets, now, chance)
+    }
+
+    /// Returns until when all targets of a job are held.
+    pub(crate) fn targets_held(&self, kind: &KindName, targets: &[String]) -> Option<Moment> {
+        let now = self.now();
+        let wait = self.machine().open_targets(kind, targets, now, || 0).err()?;
+        Some(now.plus(wait))
+    }
+
+    /// Returns the first hold of a kind that the store does not know yet.
+    pub(crate) fn first_told(&self) -> Option<ToldToWait> {
+        self.machine().first_told()
+    }
+
+    /// Removes a hold after it was stored. A longer one that came meanwhile stays.
+    pub(crate) fn forget_told(&self, told: &ToldToWait) {
+        self.machine().forget_told(told);
     }
 
     /// Returns the first probe result that is not stored yet.

@@ -75,6 +75,9 @@ pub(crate) async fn run(
     kind.meters.duration.took(took);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
+    if let Some(asked) = park::asked_to_wait(&report).filter(|_| !told) {
+        shared.heed(&kind, &waiting.job, Some(place), &asked);
+    }
     if let Some(target) = target.filter(|_| !told) {
         target.note(&report);
     }
@@ -123,11 +126,9 @@ fn begin(
     waiting: &Waiting,
     kind: &KindEntry,
 ) -> Result<Option<Target>, (Decision, Option<Failure>)> {
-    match catch_unwind(AssertUnwindSafe(|| call(waiting, kind))) {
+    match catch_unwind(AssertUnwindSafe(|| call(shared, waiting, kind))) {
         Ok(Ok(target)) => Ok(target),
-        Ok(Err((after, failure))) => {
-            Err((Decision::Snooze { after, because: DueReason::Parked }, failure))
-        }
+        Ok(Err((after, because, failure))) => Err((Decision::Snooze { after, because }, failure)),
         Err(panic) => {
             let report = panicked(&*panic);
             Err((decide_next(shared, waiting, kind, &report), failure(report)))
@@ -137,17 +138,25 @@ fn begin(
 
 /// Begins the call of an attempt whose kind has several targets, or returns why it is not made.
 fn call(
+    shared: &Shared,
     waiting: &Waiting,
     kind: &KindEntry,
-) -> Result<Option<Target>, (Duration, Option<Failure>)> {
+) -> Result<Option<Target>, (Duration, DueReason, Option<Failure>)> {
     let Some(runner) = &kind.runner else { return Ok(None) };
     let targets = runner.targets(&waiting.job);
-    let are_watched = targets.len() > 1 || (kind.settings.breaker.is_some() && !targets.is_empty());
+    if targets.is_empty() {
+        return Ok(None);
+    }
+    let open = shared
+        .admission
+        .open_targets(&waiting.job.lane.kind, &targets, || shared.random.next())
+        .map_err(|wait| (wait, DueReason::RetryAfter, None))?;
+    let are_watched = targets.len() > 1 || kind.settings.breaker.is_some();
     if !are_watched {
         return Ok(None);
     }
-    let refused = |wait| (wait, park::left_alone(&waiting.job, &targets));
-    kind.targets.begin(&targets).map(Some).map_err(refused)
+    let refused = |wait| (wait, DueReason::Parked, park::left_alone(&waiting.job, &targets));
+    kind.targets.begin(&targets, &open).map(Some).map_err(refused)
 }
 
 /// Builds the settlement of an attempt that a worker made elsewhere.

@@ -53,6 +53,9 @@ pub enum StartError {
         /// The setting, and the reason.
         why: SettingError,
     },
+    /// A default for the settings of kinds is invalid.
+    #[error("kind defaults: {0}")]
+    KindDefaults(#[source] SettingError),
     /// The name of a kind is reserved for the engine.
     #[error("kind `{kind}`: names that begin with `rewheel.` are reserved")]
     Reserved {
@@ -93,6 +96,7 @@ pub struct EngineBuilder {
     self_audit: bool,
     handlers: Vec<(String, Arc<dyn Runner>)>,
     kinds: BTreeMap<String, KindSettings>,
+    kind_defaults: Option<KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     source: Option<Box<RunnerSource>>,
     backoffs: Backoffs,
@@ -110,6 +114,7 @@ impl EngineBuilder {
             self_audit: true,
             handlers: Vec::new(),
             kinds: BTreeMap::new(),
+            kind_defaults: None,
             tenants: BTreeMap::new(),
             source: None,
             backoffs: Backoffs::new(),
@@ -141,6 +146,37 @@ impl EngineBuilder {
     /// Adds a kind with its settings. Replaces the settings of an existing kind.
     pub fn kind(mut self, name: &str, settings: KindSettings) -> EngineBuilder {
         self.kinds.insert(name.to_owned(), settings);
+        self
+    }
+
+    /// Sets the settings of every kind that has a handler but no settings of its own. They replace those of an existing kind, as
+    /// the settings of [`kind`](EngineBuilder::kind) do. Without this, a new kind has [`KindSettings::default`], and an existing
+    /// one keeps its settings.
+    ///
+    /// ```
+    /// use rewheel_engine::{Engine, KindName, KindSettings, Report};
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ours = KindSettings { attempts_max: 3, keep_succeeded: Duration::ZERO, ..KindSettings::default() };
+    /// let report = KindSettings { attempt_timeout: Duration::from_secs(300), ..ours.clone() };
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .kind_defaults(ours)
+    ///     .raw_handler("mail", |_| async { Report::Done })
+    ///     .raw_handler("report", |_| async { Report::Done })
+    ///     .kind("report", report)
+    ///     .start()
+    ///     .await?;
+    /// let mail = engine.kind_settings(&KindName::parse("mail")?).unwrap();
+    /// let report = engine.kind_settings(&KindName::parse("report")?).unwrap();
+    /// assert_eq!((mail.attempts_max, report.attempts_max), (3, 3));
+    /// assert_eq!(report.attempt_timeout, Duration::from_secs(300));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kind_defaults(mut self, settings: KindSettings) -> EngineBuilder {
+        self.kind_defaults = Some(settings);
         self
     }
 
@@ -248,6 +284,10 @@ impl EngineBuilder {
         for (name, runner) in self.handlers {
             handlers.insert(parse_kind(&name)?, runner);
         }
+        if let Some(defaults) = &self.kind_defaults {
+            defaults.check().map_err(StartError::KindDefaults)?;
+            check_backoff(&self.backoffs, defaults).map_err(StartError::KindDefaults)?;
+        }
         let mut named = Vec::new();
         for (name, settings) in &self.kinds {
             let wrong = |why| StartError::KindSetting { kind: name.clone(), why };
@@ -264,14 +304,14 @@ impl EngineBuilder {
         let store = GuardedStore::new(self.store, &self.settings, &random);
         let (unsure, store_meters) = (store.unsure(), store.meters());
         let store: Arc<dyn Store> = Arc::new(store);
-        let known = store.kinds().await?;
-        let known: BTreeSet<KindName> = known
-            .into_iter()
-            .map(|kind| kind.name)
-            .chain(named.iter().map(|kind| kind.name.clone()))
-            .collect();
-        let missing = handlers.keys().filter(|name| !known.contains(*name));
-        named.extend(missing.map(|name| new_kind(name, &KindSettings::default())));
+        let mut has_settings: BTreeSet<KindName> =
+            named.iter().map(|kind| kind.name.clone()).collect();
+        if self.kind_defaults.is_none() {
+            has_settings.extend(store.kinds().await?.into_iter().map(|kind| kind.name));
+        }
+        let defaults = self.kind_defaults.unwrap_or_default();
+        let open = handlers.keys().filter(|name| !has_settings.contains(*name));
+        named.extend(open.map(|name| new_kind(name, &defaults)));
         for part in named.chunks(Limits::BATCH_MAX) {
             store.put_kinds(part, &Actor::engine()).await?;
         }

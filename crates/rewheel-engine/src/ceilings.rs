@@ -2,7 +2,7 @@
 
 use crate::settings::{KindSettings, SettingError};
 use rewheel::{Backoff, duration};
-use rewheel_core::{Decision, Limits, NewJob};
+use rewheel_core::{Decision, Job, Limits, NewJob};
 use std::time::Duration;
 
 /// Minimum delay of a snooze, also without a floor: it uses up no attempt, so a job that snoozes for no time would run without
@@ -88,11 +88,11 @@ impl Ceilings {
         self.attempt_timeout
     }
 
-    pub(crate) fn clamp_attempts(&self, attempts: u32) -> u32 {
+    fn clamp_attempts(&self, attempts: u32) -> u32 {
         attempts.min(self.attempts)
     }
 
-    pub(crate) fn clamp_timeout(&self, timeout: Duration) -> Duration {
+    fn clamp_timeout(&self, timeout: Duration) -> Duration {
         timeout.min(self.attempt_timeout)
     }
 
@@ -134,6 +134,18 @@ impl KindSettings {
         let own = longest_first_delay(&self.backoff);
         let delay_floor = self.delay_floor.unwrap_or(Limits::DELAY_FLOOR_DEFAULT.min(own));
         Ceilings { attempts, attempt_timeout, delay_floor }
+    }
+
+    /// Returns the maximum number of attempts of a job: its own within the limits of the kind, or the kind's.
+    ///
+    /// A job that was inserted by SQL may contain any number, because nothing checked it.
+    pub fn attempts_max_of(&self, job: &Job) -> u32 {
+        job.attempts_max.map_or(self.attempts_max, |own| self.ceilings().clamp_attempts(own))
+    }
+
+    /// Returns the timeout of one attempt of a job: its own within the limits of the kind, or the kind's.
+    pub fn attempt_timeout_of(&self, job: &Job) -> Duration {
+        job.attempt_timeout.map_or(self.attempt_timeout, |own| self.ceilings().clamp_timeout(own))
     }
 
     /// Checks that the kind's own settings are within its limits.

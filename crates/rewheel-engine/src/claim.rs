@@ -234,6 +234,7 @@ impl Claims {
                     lane: offer.lane.clone(),
                     limit: grant.jobs,
                     attempt_timeout: kind.settings.attempt_timeout,
+                    attempt_timeout_ceiling: kind.ceilings.attempt_timeout(),
                     grace: shared.settings.overdue_grace,
                 });
             }

@@ -109,6 +109,11 @@ impl Engine {
             return by_kind;
         }
         if job.due > seen.now {
+            if job.because == DueReason::RetryAfter
+                && let Some(by_host) = self.of_hosts(job, &kind, seen.now)
+            {
+                return Some(by_host);
+            }
             let is_put_off = job.because == DueReason::RetryBudget;
             let text = "the retry budget of the kind is used up";
             return is_put_off.then(|| held(HeldReason::Budget, Some(job.due), text));
@@ -119,7 +124,19 @@ impl Engine {
         let is_scheduled = matches!(job.status, Status::Scheduled);
         // A leased job has what it needs of the fleet.
         let of_fleet = is_scheduled.then(|| self.of_fleet(job, seen)).flatten();
-        of_fleet.or_else(|| self.of_engine(job, &kind, seen.now))
+        of_fleet
+            .or_else(|| self.of_engine(job, &kind, seen.now))
+            .or_else(|| self.of_hosts(job, &kind, seen.now))
+    }
+
+    /// Returns the reason by the hosts that a job may call.
+    fn of_hosts(&self, job: &Job, kind: &KindEntry, now: Timestamp) -> Option<HeldJob> {
+        let shared = self.shared();
+        let targets = kind.runner.as_ref()?.targets(job);
+        let until = shared.admission.targets_held(&job.lane.kind, &targets)?;
+        let until = now.plus(until.since(shared.clock.now())).max(job.due);
+        let text = "the host that the job calls asked to wait";
+        Some(held(HeldReason::Hold, Some(until), text))
     }
 
     /// Returns whether this engine holds a job and has not started it.
@@ -180,7 +197,7 @@ impl Engine {
             HeldReason::TenantLimit => "a limit of the tenant is reached",
             HeldReason::Concurrency => "all slots for running jobs are in use",
             HeldReason::Budget => "the retry budget of the kind is used up",
-            HeldReason::Hold => "an operator or a rule paused the job",
+            HeldReason::Hold => "the called service asked to wait",
             HeldReason::NoRunner => "no node can run jobs of this kind",
         };
         Some(held(found.because, until, text))
@@ -193,6 +210,10 @@ fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
         return Some(held(HeldReason::Paused, None, "an operator paused the kind"));
     }
     let parked = kind.parked.as_ref()?;
+    if let Some(until) = parked.until.filter(|_| kind.is_held()) {
+        let text = parked.reason.clone();
+        return Some(HeldJob { because: HeldReason::Hold, until: Some(until), text });
+    }
     let text = match kind.forced {
         true => {
             format!("an operator parked the kind (opened its circuit breaker): {}", parked.reason)

@@ -6,7 +6,7 @@ use crate::kinds_read::KindsRead;
 use crate::meters::KindMeters;
 use crate::park::Targets;
 use crate::runner::Runner;
-use crate::settings::{KindSettings, RunnerKind, SettingError};
+use crate::settings::{Hold, KindSettings, RunnerKind, SettingError};
 use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::{Backoff, Backoffs, Moment};
 use rewheel_core::store::StoreResult;
@@ -78,6 +78,12 @@ impl KindEntry {
         self.paused
     }
 
+    /// Returns whether it is parked because the called service asked to wait.
+    pub(crate) fn is_held(&self) -> bool {
+        let until = self.parked.as_ref().and_then(|parked| parked.until);
+        until.is_some() && self.settings.hold == Hold::Kind
+    }
+
     /// Returns whether remote workers run it.
     pub(crate) fn is_for_workers(&self) -> bool {
         self.settings.runner == RunnerKind::Worker
@@ -87,8 +93,7 @@ impl KindEntry {
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         let kind = self.settings.policy();
         let (backoff, _) = self.backoff(job);
-        let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
-        Policy { attempts_max: self.ceilings.clamp_attempts(attempts_max), backoff, ..kind }
+        Policy { attempts_max: self.settings.attempts_max_of(job), backoff, ..kind }
     }
 
     /// Returns the backoff of a job, and whether this node knows it. If not, the backoff of the kind replaces it, or the default
@@ -105,8 +110,7 @@ impl KindEntry {
 
     /// Returns the timeout of one attempt of a job.
     pub(crate) fn attempt_timeout(&self, job: &Job) -> Duration {
-        let own = job.attempt_timeout.map(|own| self.ceilings.clamp_timeout(own));
-        own.unwrap_or(self.settings.attempt_timeout)
+        self.settings.attempt_timeout_of(job)
     }
 }
 
@@ -201,7 +205,8 @@ impl Shared {
         };
         let meters = self.reports.meters.kind(name);
         let runs = runner.is_some();
-        let news = self.admission.learn(&KindFact { kind, settings: &settings, runs });
+        let host = runner.as_ref().and_then(|runner| runner.host());
+        let news = self.admission.learn(&KindFact { kind, settings: &settings, runs, host });
         if news.is_back {
             meters.unparked(self.clock.now());
             self.signals.look.notify_one();

@@ -157,7 +157,8 @@ pub use self::operation::{
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner};
 pub use self::settings::{
-    BreakerSettings, EngineSettings, KindSettings, REGION_RULE, RunnerKind, SettingError, is_region,
+    BreakerSettings, EngineSettings, Hold, KindSettings, REGION_RULE, RunnerKind, SettingError,
+    is_region,
 };
 pub use self::shards::ShardRouter;
 pub use self::submit::{IntoSubmit, Receipt, Submit, SubmitError, SubmitMany};

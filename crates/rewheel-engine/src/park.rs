@@ -4,14 +4,19 @@
 //! run the kind's jobs and reports this in the store, where two such holders (or the only one) park the kind for all. Time never
 //! unparks it: one holder at a time may run one job as a probe. If it succeeds, all holders resume, each with one attempt at
 //! first and one more for each success.
+//!
+//! A kind with `hold = "kind"` is parked as soon as the called service asks to wait, and nobody probes before that time.
 
+mod hold;
 mod target;
 
+pub(crate) use self::hold::asked_to_wait;
 pub(crate) use self::target::{Target, Targets, left_alone};
 
-use crate::admission::{Fact, Probed};
+use crate::admission::{Fact, Probed, ToldToWait};
 use crate::kinds::KindEntry;
 use crate::notify::Notice;
+use crate::settings::Hold;
 use crate::shared::Shared;
 use rewheel::{BreakerState, CancelToken, Category, Moment, millis};
 use rewheel_core::store::StoreError;
@@ -88,6 +93,10 @@ impl Parking {
             self.end_probe(&probed).await?;
             self.shared.admission.forget_first_probed();
         }
+        while let Some(told) = self.shared.admission.first_told() {
+            self.hold(&told).await?;
+            self.shared.admission.forget_told(&told);
+        }
         if self.shared.has_parked() {
             self.shared.read_kinds().await?;
         }
@@ -95,7 +104,11 @@ impl Parking {
             if kind.runner.is_none() && !kind.is_for_workers() {
                 continue;
             }
-            if kind.settings.breaker.is_none() && kind.parked.is_some() && !kind.forced {
+            if kind.settings.breaker.is_none()
+                && kind.parked.is_some()
+                && !kind.forced
+                && !kind.is_held()
+            {
                 self.unpark(&name, &kind).await?;
                 continue;
             }
@@ -105,7 +118,16 @@ impl Parking {
         Ok(())
     }
 
-    /// Unparks a kind whose breaker was removed: no evidence parks it any more.
+    /// Parks a kind for all nodes, because the called service asked to wait.
+    async fn hold(&self, told: &ToldToWait) -> Result<(), StoreError> {
+        let lasts = told.until.since(self.shared.clock.now());
+        if lasts.is_zero() {
+            return Ok(());
+        }
+        self.change(&told.kind, KindChange::Hold { lasts, reason: told.why.clone() }).await
+    }
+
+    /// Unparks a kind whose breaker was removed, or whose hold has ended: no evidence parks it any more.
     async fn unpark(&self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
         self.change(name, KindChange::Unpark { generation: kind.generation }).await
     }
@@ -177,7 +199,11 @@ impl Parking {
             let open_for = kind.settings.breaker.unwrap_or_default().open_for;
             // A random delay, so that not all holders try at once.
             let extra = open_for.mul_f64(self.shared.random.next() as f64 / u64::MAX as f64 / 10.0);
-            self.probes.insert(name.clone(), (generation, now.plus(open_for + extra)));
+            let wait = match parked.until {
+                Some(until) => until.since(self.shared.store.now().await?),
+                None => open_for,
+            };
+            self.probes.insert(name.clone(), (generation, now.plus(wait + extra)));
             return Ok(());
         };
         if now >= *at && kind.is_for_workers() {
@@ -221,11 +247,23 @@ impl Parking {
                 self.shared
                     .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
             }
+            (KindChange::Hold { .. }, Some(parked)) => {
+                // A hold that is extended is no news.
+                let was_parked =
+                    self.shared.kind(&kind.name).is_some_and(|known| known.parked.is_some());
+                if !was_parked {
+                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: no node starts its jobs until then");
+                    self.shared
+                        .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
+                }
+            }
             (KindChange::Unpark { .. }, None) => {
                 let known = self.shared.kind(&kind.name);
-                let reason = match known.is_some_and(|known| known.settings.breaker.is_none()) {
-                    true => "its breaker was removed from the settings",
-                    false => "a probe succeeded",
+                let settings = known.as_ref().map(|known| &known.settings);
+                let reason = match settings.filter(|settings| settings.breaker.is_none()) {
+                    Some(settings) if settings.hold == Hold::Kind => "the hold has ended",
+                    Some(_) => "its breaker was removed from the settings",
+                    None => "a probe succeeded",
                 };
                 tracing::info!(kind = %kind.name, reason, "kind no longer parked: its jobs can start");
                 let at = self.shared.node_time();

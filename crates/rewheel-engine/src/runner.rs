@@ -28,6 +28,12 @@ pub trait Runner: Send + Sync {
         None
     }
 
+    /// Returns the host that every attempt calls, if there is only one. If the host asks to wait (see
+    /// [`Hold`](crate::Hold)), this engine calls it from no kind until then.
+    fn host(&self) -> Option<String> {
+        None
+    }
+
     /// Returns all targets that the next attempt of this job may call, the preferred first. The first one whose breaker is not
     /// open is called: [`JobContext::target`] returns which. If there are several, each has a breaker even if the kind has none.
     fn targets(&self, job: &Job) -> Vec<String> {

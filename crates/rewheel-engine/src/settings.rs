@@ -188,6 +188,26 @@ pub enum RunnerKind {
     Worker,
 }
 
+/// What waits if a called service refuses a call with 429 and says how long to wait (`Retry-After`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// All calls of this node to the same host.
+    #[default]
+    Host,
+    /// The whole kind, on all nodes: for a kind whose calls share one account.
+    Kind,
+    /// Only the job whose call was refused.
+    Off,
+}
+
+impl Hold {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_default(&self) -> bool {
+        *self == Hold::default()
+    }
+}
+
 /// Settings of a kind, shared by the fleet.
 ///
 /// ```
@@ -249,6 +269,10 @@ pub struct KindSettings {
     /// Maximum delay that a callee may ask for.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
+    /// What waits if the callee asks for a delay with 429 and `Retry-After`, for at most `retry_after_max`. Not written if it is
+    /// the default, so that nodes of an earlier release can read the settings.
+    #[serde(skip_serializing_if = "Hold::is_default")]
+    pub hold: Hold,
     /// When its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
@@ -281,6 +305,7 @@ impl Default for KindSettings {
             on_give_up: policy.on_give_up,
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
+            hold: Hold::Host,
             breaker: None,
             failure_rules: FailureRules::new(),
             callback: None,

@@ -3,12 +3,14 @@
 mod credentials;
 mod warnings;
 mod environment;
+mod kind_defaults;
 mod limits;
 mod location;
 mod reference;
 mod show;
 
 pub use self::credentials::{AdminToken, TlsFiles};
+pub use self::kind_defaults::KindDefaults;
 pub use self::limits::LimitSettings;
 pub use self::location::ConfigError;
 pub use self::reference::{DefaultValue, SETTINGS, Setting, example, page};
@@ -29,6 +31,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use toml::{Table, Value};
 
 /// The complete, checked config.
 ///
@@ -41,8 +44,10 @@ pub struct Config {
     pub store: StoreSettings,
     /// How jobs run, and their retention.
     pub engine: EngineSettings,
-    /// The kinds in the file.
+    /// The kinds in the file, including the defaults.
     pub kinds: BTreeMap<KindName, KindSettings>,
+    /// Settings of kinds that leave them open.
+    pub kind_defaults: KindDefaults,
     /// The tenants in the file; `*` stands for all others.
     pub tenants: BTreeMap<String, TenantSettings>,
     /// Notification routes.
@@ -134,10 +139,18 @@ struct Sections {
     store: StoreSettings,
     engine: EngineSettings,
     retention: Retention,
+    defaults: Defaults,
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     notify: NotifyConfig,
     telemetry: TelemetrySettings,
+}
+
+/// The section `defaults`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Defaults {
+    kind: KindSettings,
 }
 
 /// The section `retention`.
@@ -248,18 +261,21 @@ impl Config {
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;
         notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;
+        let table = env.table(file)?;
+        let kind_defaults = KindDefaults::of(&table);
+        let checked = sections.defaults.kind.check();
+        checked.map_err(|error| setting(&error.to_string(), "defaults.kind", &wrong))?;
+        if let Some(error) = kind_defaults.check_callback() {
+            let key = format!("defaults.kind{}", error.field.replace('/', "."));
+            return Err(wrong(&key, &error.message));
+        }
         let mut kinds = BTreeMap::new();
-        for (name, settings) in sections.kinds {
-            let key = format!("kinds.{name}");
+        for name in sections.kinds.into_keys() {
             let kind = KindName::parse(&name).map_err(|error| {
-                wrong(&key, &format!("`{name}` is not a valid kind name: a kind name {error}"))
+                let why = format!("`{name}` is not a valid kind name: a kind name {error}");
+                wrong(&format!("kinds.{name}"), &why)
             })?;
-            settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
-            if let Some(error) = runners::check(&settings) {
-                let key = format!("{key}{}", error.field.replace('/', "."));
-                return Err(wrong(&key, &error.message));
-            }
-            kinds.insert(kind, settings);
+            kinds.insert(kind, kind_settings(&table, &name, &kind_defaults, &wrong)?);
         }
         let tenants = sections.tenants;
         for (name, settings) in &tenants {
@@ -274,11 +290,50 @@ impl Config {
             store: sections.store,
             engine,
             kinds,
+            kind_defaults,
             tenants,
             notify,
             telemetry: sections.telemetry,
         })
     }
+}
+
+/// Returns the settings of a kind of the file, including the defaults.
+fn kind_settings(
+    config: &Table,
+    name: &str,
+    defaults: &KindDefaults,
+    wrong: &dyn Fn(&str, &str) -> ConfigError,
+) -> Result<KindSettings, ConfigError> {
+    let key = format!("kinds.{name}");
+    let own = config.get("kinds").and_then(|kinds| kinds.get(name)).and_then(Value::as_table);
+    let own = own.cloned().unwrap_or_default();
+    let settings = location::kind(defaults.filled(&own)).map_err(|why| wrong(&key, &why))?;
+    let error = match (settings.check(), runners::check(&settings)) {
+        (Ok(()), None) => return Ok(settings),
+        (Err(error), _) => setting(&error.to_string(), &key, wrong),
+        (Ok(()), Some(error)) => {
+            wrong(&format!("{key}{}", error.field.replace('/', ".")), &error.message)
+        }
+    };
+    let blamed = defaults.blamed(&own);
+    if blamed.is_empty() {
+        return Err(error);
+    }
+    let sources: Vec<String> = blamed
+        .iter()
+        .map(|name| {
+            let key = format!("defaults.kind.{name}");
+            wrong(&key, "").place.map_or(key.clone(), |place| format!("{key} ({place})"))
+        })
+        .collect();
+    let why = format!(
+        "{}; this kind does not fit {}: set {} in [kinds.{name}], or change the default",
+        error.why,
+        sources.join(" and "),
+        blamed.join(" and ")
+    );
+    Err(error.because(&why))
 }
 
 /// Checks the size of the connection pool.

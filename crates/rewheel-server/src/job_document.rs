@@ -112,7 +112,6 @@ impl JobDocument {
         let is_started = holder.is_some() && job.due <= now;
         let is_over = is_started || job.status.finished().is_some();
         let wait = if is_over { Wait::IsOver } else { Wait::Lasts };
-        let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
         JobDocument {
             id: job.id.to_string(),
             kind: job.lane.kind.to_string(),
@@ -124,7 +123,7 @@ impl JobDocument {
             parent: job.parent.map(|parent| parent.to_string()),
             priority: job.lane.priority.get(),
             attempt: job.attempt + u32::from(is_started),
-            attempts_max: attempts_max.saturating_add(job.attempts_before),
+            attempts_max: kind.attempts_max_of(job).saturating_add(job.attempts_before),
             takeovers: job.takeovers,
             fence: job.fence.get(),
             holder: holder.map(|holder| holder.to_string()),
@@ -134,7 +133,7 @@ impl JobDocument {
             deadline: job.deadline.map(rfc3339::text),
             due_because: DueBecause::new(job, wait),
             held_because: None,
-            attempt_timeout: text(job.attempt_timeout.unwrap_or(kind.attempt_timeout)),
+            attempt_timeout: text(kind.attempt_timeout_of(job)),
             backoff: job.backoff.unwrap_or(kind.backoff).to_string(),
             created: rfc3339::text(job.created),
             finished: job.status.finished().map(rfc3339::text),

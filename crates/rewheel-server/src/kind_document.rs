@@ -2,14 +2,15 @@
 
 mod writing;
 
-pub(crate) use self::writing::{patched, with_secrets};
+pub(crate) use self::writing::{known_fields, patched, with_secrets};
 
 use crate::callback::masked;
+use crate::config::KindDefaults;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::{Action, FailureRule, FailureRules, Kind, State};
-use rewheel_engine::{BreakerSettings, BudgetSettings, JobCounts, KindSettings, RunnerKind};
+use rewheel_engine::{BreakerSettings, BudgetSettings, Hold, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub struct KindDocument {
     runnable: bool,
     paused: bool,
     parked: bool,
-    settings: KindSettings,
+    settings: serde_json::Value,
     breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
@@ -40,6 +41,9 @@ struct Breaker {
     forced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
+    /// Until when the called service asked to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -55,6 +59,7 @@ impl Breaker {
             },
             forced: kind.forced,
             since: parked.map(|parked| rfc3339::text(parked.since)),
+            until: parked.and_then(|parked| parked.until).map(rfc3339::text),
             reason: parked.map(|parked| parked.reason.clone()),
         }
     }
@@ -80,15 +85,23 @@ pub enum Runnable {
 
 impl KindDocument {
     /// Builds the document of a kind.
-    pub fn new(kind: &Kind, counts: &JobCounts, runnable: Runnable) -> KindDocument {
+    pub fn new(
+        kind: &Kind,
+        counts: &JobCounts,
+        runnable: Runnable,
+        defaults: &KindDefaults,
+    ) -> KindDocument {
         let tally = counts.of(&kind.name);
         // Unreadable settings, perhaps of a newer release, are shown as defaults.
         let mut settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
         settings.callback.iter_mut().for_each(masked);
+        let runner = settings.runner;
+        let mut settings = serde_json::to_value(settings).unwrap_or_default();
+        defaults.show_open(&mut settings);
         let count = |state| tally.and_then(|tally| tally.jobs.get(&state)).copied().unwrap_or(0);
         KindDocument {
             kind: kind.name.to_string(),
-            runner: settings.runner,
+            runner,
             runnable: runnable == Runnable::Yes,
             paused: kind.paused,
             parked: kind.parked.is_some(),
@@ -161,6 +174,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 /// Returns the names of all settings, including optional ones.
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
+        hold: Hold::Off,
         concurrency_max: Some(1),
         fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),

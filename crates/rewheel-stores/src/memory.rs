@@ -62,6 +62,7 @@ use world::World;
 ///         lane: job.lane(),
 ///         limit: 10,
 ///         attempt_timeout: seconds(30),
+///         attempt_timeout_ceiling: seconds(3_600),
 ///         grace: seconds(5),
 ///     }];
 ///     let claim = Claim { holder, visits: &visits, horizon: seconds(1), limit: 10 };

@@ -163,7 +163,13 @@ impl Subject {
 
     /// Builds a visit of a lane with the suite's attempt timeout and grace.
     pub fn visit(&self, lane: Lane, limit: usize) -> Visit {
-        Visit { lane, limit, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE }
+        Visit {
+            lane,
+            limit,
+            attempt_timeout: ATTEMPT_TIMEOUT,
+            attempt_timeout_ceiling: Duration::MAX,
+            grace: GRACE,
+        }
     }
 
     /// Stores a job of a kind and leases it to a new holder. Returns both.

@@ -196,7 +196,13 @@ async fn claim(store: &Arc<dyn Store>, filled: &fill::Filled) -> Result<f64> {
     let shard = Shard::of(tenant.as_ref(), None);
     let lane = Lane { kind: kind(0)?, tenant, priority: Priority::DEFAULT, shard };
     let (attempt_timeout, grace) = (seconds(30), seconds(5));
-    let visits = [Visit { lane, limit: 10, attempt_timeout, grace }];
+    let visits = [Visit {
+        lane,
+        limit: 10,
+        attempt_timeout,
+        attempt_timeout_ceiling: attempt_timeout,
+        grace,
+    }];
     let claim =
         Claim { holder: filled.holder, visits: &visits, horizon: Duration::ZERO, limit: 10 };
     let took = timed(CALLS, || store.claim(&claim)).await?;

@@ -29,8 +29,36 @@ pub struct Visit {
     pub limit: usize,
     /// Attempt timeout of jobs without their own.
     pub attempt_timeout: Duration,
+    /// Maximum attempt timeout that a job may have itself: a job inserted by SQL may contain any. A longer one counts as this.
+    pub attempt_timeout_ceiling: Duration,
     /// Time after due time and attempt timeout when a job is overdue: the holder must have settled it by then.
     pub grace: Duration,
+}
+
+impl Visit {
+    /// Returns the attempt timeout of a job, given its own.
+    ///
+    /// ```
+    /// # use rewheel_core::{KindName, Lane, Priority, Shard};
+    /// # use rewheel_core::store::Visit;
+    /// # use std::time::Duration;
+    /// # let kind = KindName::parse("mail")?;
+    /// # let lane = Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE };
+    /// let (timeout, hour) = (Duration::from_secs(30), Duration::from_secs(3_600));
+    /// let visit = Visit {
+    ///     lane,
+    ///     limit: 1,
+    ///     attempt_timeout: timeout,
+    ///     attempt_timeout_ceiling: hour,
+    ///     grace: timeout,
+    /// };
+    /// assert_eq!(visit.timeout(None), timeout);
+    /// assert_eq!(visit.timeout(Some(Duration::MAX)), hour);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn timeout(&self, own: Option<Duration>) -> Duration {
+        own.map_or(self.attempt_timeout, |own| own.min(self.attempt_timeout_ceiling))
+    }
 }
 
 /// The jobs that count against one limit. Claims lock limits in this order, so that they cannot deadlock.

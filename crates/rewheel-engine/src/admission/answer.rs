@@ -19,7 +19,7 @@ pub enum HeldReason {
     Concurrency,
     /// The retry budget of its kind is used up.
     Budget,
-    /// An operator paused the job.
+    /// The called service asked to wait, or an operator paused the job.
     Hold,
     /// No engine and no worker runs its kind.
     NoRunner,

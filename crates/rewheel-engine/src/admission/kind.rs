@@ -7,7 +7,7 @@ use super::health::Health;
 use super::load::Load;
 use super::remote::Recovery;
 use crate::rate::Rate;
-use crate::settings::KindSettings;
+use crate::settings::{Hold, KindSettings};
 use rewheel::{BreakerState, Clock, Moment, Random};
 use rewheel_core::{HolderId, Kind, KindName};
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub(crate) struct KindFact<'a> {
     pub(crate) settings: &'a KindSettings,
     /// Whether this engine can run it.
     pub(crate) runs: bool,
+    /// The host that all its attempts call, if there is only one.
+    pub(crate) host: Option<String>,
 }
 
 /// What changed after a [`KindFact`].
@@ -31,6 +33,8 @@ pub(crate) struct KindNews {
     pub(crate) is_back: bool,
     /// It is parked.
     pub(crate) is_parked: bool,
+    /// An operator reset it: holds end.
+    pub(crate) is_released: bool,
 }
 
 /// One kind.
@@ -42,6 +46,8 @@ pub(super) struct KindState {
     /// While it is parked: the holder that may probe, if there is one.
     parked: Option<Option<HolderId>>,
     forced: bool,
+    /// Whether it was read from the store.
+    is_known: bool,
     generation: u64,
     concurrency_max: Option<usize>,
     pub(super) fleet: FleetRule,
@@ -55,6 +61,12 @@ pub(super) struct KindState {
     failure_ratio: f64,
     /// Set after jobs were returned because no slot was free: until then, or until a slot is free, none is claimed.
     pub(super) full: Option<Full>,
+    /// The host that all its attempts call, if there is only one.
+    pub(super) host: Option<String>,
+    /// What waits if a host asks to wait.
+    scope: Hold,
+    /// Until when its attempts wait, because the called service asked for it.
+    held_until: Option<Moment>,
     /// Whether a worker may take the right to probe.
     pub(super) is_probe_due: bool,
     /// Attempts of workers while it recovers.
@@ -133,6 +145,7 @@ impl KindState {
             paused: false,
             parked: None,
             forced: false,
+            is_known: false,
             generation: 0,
             concurrency_max: None,
             fleet: FleetRule::default(),
@@ -143,6 +156,9 @@ impl KindState {
             health: None,
             failure_ratio: 0.0,
             full: None,
+            host: None,
+            scope: Hold::Host,
+            held_until: None,
             is_probe_due: false,
             recovery: Recovery::default(),
         }
@@ -169,6 +185,18 @@ impl KindState {
         }
         let was_parked = self.parked.is_some();
         let is_parked = kind.parked.is_some();
+        let is_same_host = self.host == fact.host && self.scope == settings.hold;
+        (self.host, self.scope) = (fact.host.clone(), settings.hold);
+        // Only an operator's reset changes the generation of a kind that is not parked, and has not been.
+        let is_new = self.is_known && self.generation != kind.generation;
+        let is_released = is_new && !was_parked && !is_parked;
+        self.is_known = true;
+        if is_released {
+            self.release();
+        } else if is_parked || was_parked || !is_same_host {
+            // The store knows the hold, or it is for another host.
+            self.held_until = None;
+        }
         let is_back = was_parked && !is_parked;
         if is_back || self.forced != kind.forced {
             // Earlier results do not count.
@@ -180,9 +208,12 @@ impl KindState {
             (true, true) | (false, false) => {}
         }
         (self.paused, self.forced, self.generation) = (kind.paused, kind.forced, kind.generation);
+        if self.forced {
+            self.release();
+        }
         self.parked = kind.parked.as_ref().map(|parked| parked.prober);
         (self.full, self.is_probe_due) = (None, false);
-        KindNews { is_back, is_parked }
+        KindNews { is_back, is_parked, is_released }
     }
 
     /// The kind was deleted. Running attempts end normally.
@@ -197,13 +228,16 @@ impl KindState {
     }
 
     /// Returns what a holder may run of the kind.
-    pub(super) fn condition(&self, holder: HolderId) -> Condition {
+    pub(super) fn condition(&self, holder: HolderId, now: Moment) -> Condition {
         if self.paused {
             return Condition::Closed(HeldReason::Paused, None);
         }
         match (self.parked, self.judged()) {
             (Some(prober), _) if prober == Some(holder) => Condition::Probing,
             (Some(_), _) => Condition::Closed(HeldReason::Parked, None),
+            (None, _) if let Some(left) = self.held_for(now) => {
+                Condition::Closed(HeldReason::Hold, Some(left))
+            }
             (None, Some(health)) => match health.state() {
                 (BreakerState::Open, left) => Condition::Closed(HeldReason::Parked, left),
                 (BreakerState::HalfOpen, _) => Condition::Probing,
@@ -211,6 +245,43 @@ impl KindState {
             },
             (None, None) => Condition::Well,
         }
+    }
+
+    /// Holds its attempts. A longer hold stays.
+    pub(super) fn hold(&mut self, until: Moment) {
+        self.held_until = self.held_until.into_iter().chain([until]).max();
+    }
+
+    /// Ends the hold early, with a ramp.
+    pub(super) fn release(&mut self) {
+        if self.held_until.take().is_some() {
+            self.load.ramp_up();
+        }
+    }
+
+    /// Ends a hold whose time has passed, with a ramp: jobs that waited must not all start at once.
+    pub(super) fn wake(&mut self, now: Moment) {
+        if self.held_until.is_some_and(|until| until <= now) {
+            self.release();
+        }
+    }
+
+    fn held_for(&self, now: Moment) -> Option<Duration> {
+        self.held_until.filter(|until| *until > now).map(|until| until.since(now))
+    }
+
+    /// Returns whether all its attempts call this host, and wait if the host asks to.
+    pub(super) fn calls_only(&self, host: &str) -> bool {
+        self.heeds_hosts() && self.host.as_deref() == Some(host)
+    }
+
+    /// Returns whether its attempts wait if a host asks to. Not if an operator decided that they run.
+    pub(super) fn heeds_hosts(&self) -> bool {
+        self.scope == Hold::Host && !self.forced
+    }
+
+    pub(super) const fn is_forced(&self) -> bool {
+        self.forced
     }
 
     pub(super) fn is_probed_by(&self, holder: HolderId) -> bool {
@@ -238,7 +309,8 @@ impl KindState {
         freed: u64,
         now: Moment,
     ) -> usize {
-        match self.condition(holder) {
+        self.wake(now);
+        match self.condition(holder, now) {
             Condition::Closed(..) => return 0,
             Condition::Probing => return usize::from(self.load.fresh() == 0),
             Condition::Well => {}
@@ -287,7 +359,8 @@ impl KindState {
         if !self.runs {
             return Some(Refused::Return(Held::by(HeldReason::NoRunner)));
         }
-        let condition = self.condition(holder);
+        self.wake(now);
+        let condition = self.condition(holder, now);
         match condition {
             Condition::Closed(because, left) => {
                 let until = left.map(|left| now.plus(left));

@@ -5,6 +5,7 @@ mod slow_rates;
 use super::answer::{Ask, Held, HeldReason, Refused, Suspect};
 use super::bucket::Bucket;
 use super::budget::Budget;
+use super::hosts::Hosts;
 use super::kind::{Condition, Evidence, FleetRule, Full, KindFact, KindNews, KindState};
 use super::load::Load;
 use super::plan::{Grant, Room};
@@ -27,6 +28,15 @@ pub(crate) struct Probed {
     pub(crate) generation: u64,
     pub(crate) is_back: bool,
     /// The reason shown to users if it is not back.
+    pub(crate) why: String,
+}
+
+/// The service of a kind asked the whole fleet to wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToldToWait {
+    pub(crate) kind: KindName,
+    pub(crate) until: Moment,
+    /// The reason shown to users.
     pub(crate) why: String,
 }
 
@@ -64,6 +74,9 @@ pub(super) struct Machine {
     /// Whether jobs of several tenants are due.
     are_several: bool,
     probed: VecDeque<Probed>,
+    hosts: Hosts,
+    /// At most one for each kind.
+    told: VecDeque<ToldToWait>,
     clock: Clock,
     random: Random,
     beat: Duration,
@@ -88,6 +101,8 @@ impl Machine {
             tenants: Tenants::new(setup.tenants),
             are_several: false,
             probed: VecDeque::new(),
+            hosts: Hosts::default(),
+            told: VecDeque::new(),
             clock: setup.clock,
             random: setup.random,
             beat: setup.beat,
@@ -121,6 +136,20 @@ impl Machine {
                     kind.full = Some(Full { freed, until });
                 }
             }
+            Fact::HostHeld { host, kind, until } => {
+                if self.hosts.hold(&host, &kind, until, now) {
+                    let calls_it = |kind: &&mut KindState| kind.calls_only(&host);
+                    self.kinds.iter_mut().filter(calls_it).for_each(|kind| kind.hold(until));
+                }
+            }
+            Fact::KindHeld { kind: name, until, why } => {
+                let Some(kind) = self.find_mut(&name).filter(|kind| !kind.is_forced()) else {
+                    return;
+                };
+                kind.hold(until);
+                self.told.retain(|told| told.kind != name);
+                self.told.push_back(ToldToWait { kind: name, until, why });
+            }
             Fact::Granted { kind, retries } => {
                 if let Some(budget) = self.find_mut(&kind).and_then(|kind| kind.budget.as_mut()) {
                     budget.receive(retries);
@@ -138,6 +167,20 @@ impl Machine {
         let (was_sharing, old) = (is_sharing(kind), kind.load.old());
         let needed = kind.fleet.slots_for(&kind.load);
         let news = kind.learn(fact, parts, living);
+        let (name, host) = (kind.name.clone(), kind.host.clone());
+        if news.is_released {
+            self.hosts.release(host.as_deref(), &name);
+            let same =
+                |other: &&mut KindState| host.as_ref().is_some_and(|it| other.calls_only(it));
+            self.kinds.iter_mut().filter(same).for_each(KindState::release);
+            self.told.retain(|told| told.kind != name);
+        } else if let Some(until) =
+            host.as_deref().and_then(|host| self.hosts.until(host, self.clock.now()))
+            && kind.heeds_hosts()
+        {
+            kind.hold(until);
+        }
+        let Some(kind) = self.kinds.get_mut(id.0) else { return news };
         self.promised = self.promised + kind.fleet.slots_for(&kind.load) - needed;
         self.old = self.old + kind.load.old() - old;
         match (was_sharing, is_sharing(kind)) {
@@ -329,7 +372,7 @@ impl Machine {
         if of_kind.is_some() {
             return of_kind;
         }
-        let is_probe = kind.condition(me) == Condition::Probing;
+        let is_probe = kind.condition(me, now) == Condition::Probing;
         // Hanging attempts do not count against the probe that tests whether the dependency is back.
         let has_hung = is_probe && kind.load.only_old_runs();
         let of_tenants = if kind.load.only_old_runs() { usize::MAX } else { of_tenants };
@@ -459,6 +502,35 @@ impl Machine {
         }
     }
 
+    /// Returns which targets of a job may be called now, or how long to wait for the first of them.
+    pub(super) fn open_targets(
+        &self,
+        kind: &KindName,
+        targets: &[String],
+        now: Moment,
+        chance: impl FnOnce() -> u64,
+    ) -> Result<Vec<usize>, Duration> {
+        let heeds = self.find(kind).is_some_and(|kind| kind.heeds_hosts());
+        let is_open = |target: &String| !heeds || self.hosts.until(target, now).is_none();
+        let open: Vec<usize> =
+            (0..targets.len()).filter(|place| is_open(&targets[*place])).collect();
+        if !open.is_empty() {
+            return Ok(open);
+        }
+        let chance = chance();
+        let waits = targets.iter().filter_map(|target| self.hosts.put_off(target, now, chance));
+        waits.min().map_or(Ok(open), Err)
+    }
+
+    /// Returns the first hold of a kind that the store does not know yet.
+    pub(super) fn first_told(&self) -> Option<ToldToWait> {
+        self.told.front().cloned()
+    }
+
+    pub(super) fn forget_told(&mut self, told: &ToldToWait) {
+        self.told.retain(|known| known != told);
+    }
+
     /// Returns the first probe result that is not stored yet.
     pub(super) fn first_probed(&self) -> Option<Probed> {
         self.probed.front().cloned()
@@ -480,7 +552,7 @@ impl Machine {
         let Some(kind) = self.find(name) else { return false };
         let is_held_up =
             (kind.bucket.is_some() || kind.load.is_ramping()) && kind.load.queued() > 0;
-        let is_well = kind.runs && kind.condition(me) == Condition::Well;
+        let is_well = kind.runs && kind.condition(me, now) == Condition::Well;
         let is_limited = !kind.fleet.is_none();
         let tenant = self.tenants.of(tenant, now);
         is_well && !is_held_up && !is_limited && tenant.fleet.is_none() && !tenant.is_held_up()

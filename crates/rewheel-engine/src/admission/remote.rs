@@ -80,7 +80,8 @@ impl Admission {
         let now = self.now();
         let mut machine = self.machine();
         let Some(kind) = machine.find_mut(&lane.kind) else { return WorkerGrant::default() };
-        let wanted = match kind.condition(worker) {
+        kind.wake(now);
+        let wanted = match kind.condition(worker, now) {
             Condition::Closed(..) => 0,
             // The store gives a prober one job.
             Condition::Probing if kind.is_parked() => wanted.min(1),
@@ -111,7 +112,7 @@ impl Admission {
         let now = self.now();
         let mut machine = self.machine();
         let kind = machine.find_mut(ask.kind)?;
-        if let Condition::Closed(because, left) = kind.condition(worker) {
+        if let Condition::Closed(because, left) = kind.condition(worker, now) {
             return Some(Held { because, until: left.map(|left| now.plus(left)) });
         }
         let rate = kind.bucket.as_mut().map(|bucket| bucket.wait(now));
@@ -148,9 +149,10 @@ impl Admission {
 
     /// Pays for an attempt of a worker: a first attempt earns, a retry needs a grant.
     pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> Paid {
+        let now = self.now();
         let mut machine = self.machine();
         let Some(kind) = machine.find_mut(kind) else { return Paid::Nothing };
-        let is_probe = kind.condition(worker) == Condition::Probing;
+        let is_probe = kind.condition(worker, now) == Condition::Probing;
         match (&mut kind.budget, is_retry) {
             (None, _) => Paid::Nothing,
             (Some(budget), true) => match budget.pay() {

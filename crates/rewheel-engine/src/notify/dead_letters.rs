@@ -238,7 +238,10 @@ impl Letters {
             None
         };
         let kind = self.shared.kind(&letter.lane.kind);
-        let attempts_max = kind.map(|kind| kind.settings.attempts_max);
+        let attempts_max = kind.map(|kind| match &job {
+            Some(job) => kind.settings.attempts_max_of(job),
+            None => kind.settings.attempts_max,
+        });
         let notice = sources::dead_letter(letter, job.as_ref(), attempts_max);
         Notice { holder: Some(self.shared.holder()), ..notice }
     }

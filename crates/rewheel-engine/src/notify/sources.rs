@@ -17,7 +17,7 @@ pub(super) fn dead_letter(
 ) -> Notice {
     let failure = letter.failure.as_ref();
     let attempts = letter.attempt.saturating_sub(job.map_or(0, |job| job.attempts_before));
-    let attempts_max = job.and_then(|job| job.attempts_max).or(attempts_max);
+    let attempts_max = attempts_max.or_else(|| job?.attempts_max);
     let why = GiveUpReason::of(failure, attempts, attempts_max);
     let kind = &letter.lane.kind;
     let counted = match letter.attempt {

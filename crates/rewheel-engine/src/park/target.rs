@@ -39,12 +39,12 @@ impl Targets {
         Targets { breakers, open_for: settings.open_for, random: random.clone() }
     }
 
-    /// Begins to call the first target whose breaker allows it, or returns how long to wait for one of them.
-    pub(crate) fn begin(&self, targets: &[String]) -> Result<Target, Duration> {
+    /// Begins to call the first of the `open` targets whose breaker allows it, or returns how long to wait for one of them.
+    pub(crate) fn begin(&self, targets: &[String], open: &[usize]) -> Result<Target, Duration> {
         let mut shortest = Duration::MAX;
-        for (place, target) in targets.iter().enumerate() {
-            match self.begin_one(target) {
-                Ok(permit) => return Ok(Target { permit, place }),
+        for place in open {
+            match self.begin_one(&targets[*place]) {
+                Ok(permit) => return Ok(Target { permit, place: *place }),
                 Err(wait) => shortest = shortest.min(wait),
             }
         }

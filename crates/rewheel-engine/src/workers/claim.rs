@@ -377,6 +377,7 @@ fn plan(
             lane: head.lane,
             limit: grant.jobs,
             attempt_timeout: kind.settings.attempt_timeout,
+            attempt_timeout_ceiling: kind.ceilings.attempt_timeout(),
             grace: shared.settings.overdue_grace,
         });
     }

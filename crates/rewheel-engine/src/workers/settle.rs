@@ -37,13 +37,16 @@ struct Said {
     spoke: Option<Result<(), Failure>>,
     /// Whether it is a retry that succeeded.
     has_retried_well: bool,
+    /// How long the called service asked to wait, and what it said.
+    asked: Option<(Duration, Failure)>,
 }
 
 impl Said {
     fn of(result: &WorkerResult, job: Option<&Job>) -> Said {
         let is_done = matches!(result.report, Report::Done);
         let has_retried_well = is_done && job.is_some_and(budget::is_retry);
-        Said { spoke: park::speaks(&result.report), has_retried_well }
+        let asked = park::asked_to_wait(&result.report);
+        Said { spoke: park::speaks(&result.report), has_retried_well, asked }
     }
 }
 
@@ -91,6 +94,10 @@ impl RemoteWorker<'_> {
             if let (Ok(Settled::Applied(_)), Some(kind)) = (&answer, kind) {
                 // Only durable results count, and only once.
                 shared.admission.worker_spoke(self.id, kind, said.spoke.as_ref());
+                let known = shared.kind(kind).zip(live.get(&settlement.lease.job));
+                if let (Some((entry, job)), Some(asked)) = (known, &said.asked) {
+                    shared.heed(&entry, job, None, asked);
+                }
                 if said.has_retried_well {
                     shared.admission.worker_succeeded(kind);
                 }

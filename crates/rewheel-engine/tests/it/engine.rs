@@ -443,3 +443,57 @@ async fn waits(store: &Arc<dyn Store>, job: JobId) -> Job {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn handlers_without_settings_get_the_defaults_of_the_builder() -> Tested {
+    let store = store();
+    let start = |defaults: Option<u32>| {
+        let own = KindSettings { attempts_max: 2, ..KindSettings::default() };
+        let builder = Engine::builder(shared(&store))
+            .raw_handler("open", |_| async { Report::Done })
+            .raw_handler("own", |_| async { Report::Done })
+            .kind("own", own);
+        let settings = |attempts_max| KindSettings { attempts_max, ..KindSettings::default() };
+        match defaults {
+            Some(attempts_max) => builder.kind_defaults(settings(attempts_max)).start(),
+            None => builder.start(),
+        }
+    };
+    // The last start has no defaults: the kind keeps its settings.
+    for (defaults, expected) in [(Some(5), 5), (Some(6), 6), (None, 6)] {
+        let engine = start(defaults).await?;
+        let attempts = |name| -> Result<Option<u32>, Box<dyn std::error::Error>> {
+            let settings = engine.kind_settings(&KindName::parse(name)?);
+            Ok(settings.map(|settings| settings.attempts_max))
+        };
+        assert_eq!((attempts("open")?, attempts("own")?), (Some(expected), Some(2)));
+        engine.shutdown(seconds(1)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn defaults_that_cannot_work_are_refused_and_nothing_is_stored() -> Tested {
+    let mut backoffs = Backoffs::new();
+    let unregistered = backoffs.register_custom("by-queue", |_: &Past| seconds(1))?;
+    let usual = KindSettings::default;
+    for (defaults, why) in [
+        (KindSettings { attempts_max: 0, ..usual() }, "attempts_max: must be 1 or more"),
+        (
+            KindSettings { attempts_max: 9, attempts_ceiling: Some(8), ..usual() },
+            "attempts_ceiling: must not be lower than attempts_max",
+        ),
+        (
+            KindSettings { backoff: unregistered, ..usual() },
+            "backoff: `by-queue` is not registered",
+        ),
+    ] {
+        let store = store();
+        let builder = Engine::builder(shared(&store)).kind_defaults(defaults);
+        let started = builder.raw_handler("open", |_| async { Report::Done }).start().await;
+        let error = started.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("kind defaults: {why}")), "{error}");
+        assert_eq!(store.kinds().await?, []);
+    }
+    Ok(())
+}

@@ -13,6 +13,7 @@ mod fleet;
 mod follow_ups;
 mod gather;
 mod held;
+mod hold;
 mod job_counts;
 mod many_kinds;
 mod many_lanes;

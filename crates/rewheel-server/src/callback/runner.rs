@@ -99,6 +99,10 @@ impl Runner for CallbackRunner {
         self.call(context.job(), attempt, ends_in, context.target(), context.cancel())
     }
 
+    fn host(&self) -> Option<String> {
+        self.callback.urls.only_host()
+    }
+
     fn targets(&self, job: &Job) -> Vec<String> {
         self.callback.urls.targets(job)
     }

@@ -113,6 +113,13 @@ impl UrlTemplate {
         words.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
     }
 
+    /// Returns the host of all jobs' URLs, if it is the same.
+    pub(super) fn only_host(&self) -> Option<String> {
+        let sample = self.fill(|_| Ok::<_, String>(SAMPLE.to_owned())).ok();
+        let url = CalleeUrl::parse(&sample.filter(|_| !self.has_hosts)?, self.path).ok()?;
+        Some(host_and_port(&url))
+    }
+
     /// Returns the host of a job's URL, if jobs have different hosts.
     pub(super) fn host_of(&self, job: &Job) -> Option<String> {
         if self.has_hosts { self.host(job) } else { None }
@@ -120,9 +127,7 @@ impl UrlTemplate {
 
     /// Returns the host of a job's URL.
     pub(super) fn host(&self, job: &Job) -> Option<String> {
-        let url = self.render(job).ok()?;
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        Some(format!("{}{port}", url.host()))
+        self.render(job).ok().map(|url| host_and_port(&url))
     }
 
     /// Returns the IP address of all jobs' URLs, if the template contains one.
@@ -194,6 +199,11 @@ fn has_variable_in_path(parts: &[Part]) -> bool {
 fn authority_end(url: &str) -> usize {
     let start = url.find("://").map_or(0, |at| at + "://".len());
     url[start..].find(['/', '\\', '?', '#']).map_or(url.len(), |at| start + at)
+}
+
+fn host_and_port(url: &CalleeUrl) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host())
 }
 
 fn parse_parts(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Part>, String> {

@@ -1,6 +1,7 @@
 //! Finds the line of the config file that an error refers to.
 
 use super::Sections;
+use rewheel_engine::KindSettings;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;
@@ -130,6 +131,11 @@ impl File {
 /// Reads sections from a table without line numbers.
 pub(super) fn sections(table: Table) -> Result<Sections, String> {
     Sections::deserialize(table).map_err(|error| unquoted(error.message()))
+}
+
+/// Reads the settings of a kind from a table without line numbers.
+pub(super) fn kind(table: Table) -> Result<KindSettings, String> {
+    KindSettings::deserialize(table).map_err(|error| unquoted(error.message()))
 }
 
 /// Removes quoted text from an error: it may be a secret in the wrong place. Numbers stay.

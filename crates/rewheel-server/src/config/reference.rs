@@ -32,6 +32,10 @@ const SECTIONS: &[(&str, &str)] = &[
     ("engine", "The engine that runs jobs in this process (a node)."),
     ("retention", "Retention of ended jobs, keys and the audit log."),
     (
+        "defaults.kind",
+        "Settings for kinds that leave them open. The keys are those of `kinds.…`, including `callback`. See docs/limits.md.",
+    ),
+    (
         "kinds.*",
         "One section per kind of job, for example `[kinds.charge-card]`. `PUT /v1/kinds/{kind}` has the same settings.",
     ),
@@ -126,6 +130,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job that is given up, because its last attempt failed or a retry cannot help: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header."),
+    is("kinds.*", "hold", "\"host\"", "What waits if the called service answers 429 with a Retry-After header: `host` (calls of this node to this host), `kind` (the kind, on all nodes) or `off` (only the job). See docs/limits.md."),
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker (default: none). While the called service is down, the kind is parked: its jobs wait in the store. See docs/failures.md."),
     unset("kinds.*", "failure_rules", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something other than the default retry. The first matching rule applies. See docs/failures.md."),
 
@@ -169,6 +174,9 @@ pub const SETTINGS: &[Setting] = &[
     is("notify.route.*", "severity", "\"info\"", "Send only events of this severity or higher: `info`, `warning`, `error` or `critical`."),
 ];
 
+/// Examples of the section that has no keys of its own.
+const DEFAULTS_EXAMPLE: &str = "# attempts_max = 5\n# keep_succeeded = \"1d\"\n";
+
 /// Returns a config file with all defaults; settings without a default are commented out.
 pub fn example() -> String {
     let mut text = String::from(
@@ -186,6 +194,9 @@ pub fn example() -> String {
         let header = if is_asked_for { header.trim_start_matches("# ") } else { &header };
         let mark = if is_asked_for { "# " } else { "" };
         let _ = write!(text, "\n# {}\n{mark}{header}\n", about.replace('`', ""));
+        if *section == "defaults.kind" {
+            text.push_str(DEFAULTS_EXAMPLE);
+        }
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
             let (mark, value) = match setting.default {
                 DefaultValue::Is(value) => (mark, value),
@@ -210,10 +221,11 @@ pub fn page() -> String {
     );
     for (section, about) in SECTIONS {
         let title = section.replace("*", "…");
-        let _ = write!(
-            text,
-            "\n## `{title}`\n\n{about}\n\n| key | default | meaning |\n| --- | --- | --- |\n"
-        );
+        let _ = write!(text, "\n## `{title}`\n\n{about}\n");
+        if *section == "defaults.kind" {
+            continue;
+        }
+        text.push_str("\n| key | default | meaning |\n| --- | --- | --- |\n");
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
             let default = match setting.default {
                 DefaultValue::Is(value) => format!("`{value}`"),

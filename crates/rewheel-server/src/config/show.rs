@@ -3,7 +3,7 @@
 use super::environment::Overrides;
 use super::location::{ConfigError, File};
 use super::reference::{DefaultValue, SETTINGS, Setting};
-use super::{Config, Sections};
+use super::{Config, KindDefaults, Sections};
 use crate::callback::{MASKED, masked};
 use rewheel_core::{SecretUrl, masked_secret, masked_url, redact};
 use serde::Serialize;
@@ -48,12 +48,17 @@ impl Config {
         let env = Overrides::of(env)?;
         Config::assemble(&file, &env)?;
         let table = env.table(&file)?;
+        let filled = filled(&table);
         let told = |(key, setting): (String, &Setting)| {
-            let value = at(&table, &key).cloned();
+            let value = at(&filled, &key).cloned();
             let (value, origin) = match (value, setting.default) {
                 (Some(value), _) => {
-                    let by_env = env.error(&key).and_then(|error| error.place);
-                    let by_file = || file.error(&key).place;
+                    let source = match at(&table, &key) {
+                        Some(_) => key.clone(),
+                        None => default_key(setting),
+                    };
+                    let by_env = env.error(&source).and_then(|error| error.place);
+                    let by_file = || file.error(&source).place;
                     (Some(value), by_env.or_else(by_file).unwrap_or_default())
                 }
                 (None, DefaultValue::Is(text)) => (parsed(text), "default".to_owned()),
@@ -61,7 +66,7 @@ impl Config {
             };
             EffectiveSetting { value: value.map(|value| hidden(setting, value)), key, origin }
         };
-        Ok(keys(&table).into_iter().map(told).collect())
+        Ok(keys(&filled).into_iter().map(told).collect())
     }
 }
 
@@ -81,6 +86,11 @@ fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
     let mut keys = Vec::new();
     for part in SETTINGS.chunk_by(|one, other| one.section == other.section) {
         let section = part[0].section;
+        // Defaults of kinds have no value of their own: only those that are set are shown.
+        if section.starts_with("kinds.*") {
+            let set = part.iter().map(|one| (default_key(one), one));
+            keys.extend(set.filter(|(key, _)| at(table, key).is_some()));
+        }
         let sections: Vec<String> = match section.split_once(".*") {
             None => vec![section.to_owned()],
             Some((before, after)) => Sections::names(table, before)
@@ -95,6 +105,25 @@ fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
         }
     }
     keys
+}
+
+/// Returns the key of the default of a kind's setting.
+fn default_key(setting: &Setting) -> String {
+    let section = setting.section.strip_prefix("kinds.*").unwrap_or_default();
+    format!("defaults.kind{section}.{}", setting.name)
+}
+
+/// Returns the config with the defaults in each kind.
+fn filled(table: &Table) -> Table {
+    let defaults = KindDefaults::of(table);
+    let mut filled = table.clone();
+    let kinds = filled.get_mut("kinds").and_then(Value::as_table_mut).into_iter().flatten();
+    for (_, kind) in kinds {
+        if let Value::Table(own) = kind {
+            *own = defaults.filled(own);
+        }
+    }
+    filled
 }
 
 /// Finds a value by its key. A name in the key may contain dots.

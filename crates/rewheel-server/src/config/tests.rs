@@ -1,5 +1,6 @@
 //! Tests which configs are accepted, and the error messages for the others.
 
+mod kind_defaults;
 mod notify;
 mod reference;
 mod telemetry;

@@ -38,7 +38,8 @@ pub(crate) fn patched(text: &str, before: &Kind) -> Result<String, Problem> {
     Ok(settings.to_string())
 }
 
-fn known_fields(text: &str) -> Result<(), Problem> {
+/// Rejects unknown and repeated settings.
+pub(crate) fn known_fields(text: &str) -> Result<(), Problem> {
     let names = names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let errors = Fields::read(text, "", &names)?.into_errors();

@@ -222,6 +222,7 @@ fn kind_settings() -> Value {
         .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job that is given up: with `dead` it becomes a dead letter and waits for an operator, with `fail` it ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
         .may("retry_after_max", duration_asked(), "Longest delay that a callee may request.")
+        .may("hold", one_of(["host", "kind", "off"]), "What waits if the called service answers 429 with a Retry-After header: calls of this node to this host (the default), the kind on all nodes, or only the job.")
         .may("breaker", or_null(breaker), "Circuit breaker that stops attempts while most of them fail.")
         .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
         .may("callback", or_null(reference("Callback")), "The HTTP callback of a kind with the runner `callback`.")

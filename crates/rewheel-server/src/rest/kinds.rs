@@ -6,7 +6,9 @@ use super::if_match::{IfMatch, etag};
 use super::query::Parameters;
 use super::{Page, body};
 use crate::app::App;
-use crate::kind_document::{KindDocument, Runnable, parse_settings, patched, with_secrets};
+use crate::kind_document::{
+    KindDocument, Runnable, known_fields, parse_settings, patched, with_secrets,
+};
 use crate::problem::{Code, FieldError, Problem};
 use crate::runners;
 use crate::tokens::Caller;
@@ -50,7 +52,7 @@ pub(super) async fn show(
     Ok(found.into_response())
 }
 
-/// `PUT /v1/kinds/{kind}`: omitted settings get their default.
+/// `PUT /v1/kinds/{kind}`: omitted settings get their default, that of the config file or the built-in one.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -62,7 +64,15 @@ pub(super) async fn put(
     let if_match = IfMatch::read(&headers)?;
     let text = body::read(body, Limits::SETTINGS_BYTES_MAX).await?;
     let kind = writable(&app, &name)?;
-    let write = |before: Option<&Kind>| settings(&app, &with_secrets(&text, before)?);
+    let write = |before: Option<&Kind>| {
+        let text = with_secrets(&text, before)?;
+        // A filled text would not show repeated fields.
+        let filled = match known_fields(&text) {
+            Ok(()) => app.config().kind_defaults.fill_request(&text),
+            Err(_) => (text.clone(), Vec::new()),
+        };
+        settings(&app, &text, filled)
+    };
     write_kind(&app, &caller, &kind, if_match, &write).await
 }
 
@@ -80,7 +90,8 @@ pub(super) async fn patch(
     let kind = writable(&app, &name)?;
     let write = |before: Option<&Kind>| {
         let before = before.ok_or_else(|| not_found(&name))?;
-        settings(&app, &patched(&text, before)?)
+        let patched = patched(&text, before)?;
+        settings(&app, &patched, app.config().kind_defaults.restore(&text, &patched))
     };
     write_kind(&app, &caller, &kind, if_match, &write).await
 }
@@ -155,13 +166,23 @@ fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
     Ok(kind)
 }
 
-/// Parses settings that a request may write.
-fn settings(app: &App, text: &str) -> Result<KindSettings, Problem> {
+/// Parses settings that a request may write, `filled` with the named defaults.
+fn settings(
+    app: &App,
+    text: &str,
+    (filled, names): (String, Vec<String>),
+) -> Result<KindSettings, Problem> {
     // Check this before resolving variables: whether a forbidden variable is set must not be revealed.
     if let Some(error) = runners::check_reach(text, &app.config().server) {
         return Err(Problem::of_fields(Code::InvalidField, vec![error]));
     }
-    parse_settings(text)
+    match parse_settings(&filled) {
+        Err(problem) if !names.is_empty() && parse_settings(text).is_ok() => Err(problem.hint(format!(
+            "these defaults are from [defaults.kind] in the config file of the server: {}; send the settings that do not fit",
+            names.join(", ")
+        ))),
+        parsed => parsed,
+    }
 }
 
 /// Writes settings that may depend on the stored ones: reads again if another client wrote in between.
@@ -256,7 +277,7 @@ async fn documents(
     let describe = |kind: &Kind| {
         let is_run = engine.runs(&kind.name) || app.workers().run(&kind.name);
         let runnable = if is_run { Runnable::Yes } else { Runnable::No };
-        KindDocument::new(kind, &counts, runnable)
+        KindDocument::new(kind, &counts, runnable, &app.config().kind_defaults)
     };
     Ok(kinds.iter().map(describe).collect())
 }

@@ -193,8 +193,6 @@ impl WorkDocument {
     fn new(engine: &Engine, leased: &Leased) -> WorkDocument {
         let job = &leased.job;
         let kind = engine.kind_settings(&job.lane.kind).unwrap_or_default();
-        let own = job.attempt_timeout.map(|own| own.min(kind.ceilings().attempt_timeout()));
-        let timeout = own.unwrap_or(kind.attempt_timeout);
         WorkDocument {
             id: job.id.to_string(),
             kind: job.lane.kind.to_string(),
@@ -204,7 +202,7 @@ impl WorkDocument {
             attempt: job.attempt + 1,
             fence: job.fence.get(),
             deadline: job.deadline.map(rfc3339::text),
-            attempt_timeout: duration::text(timeout).to_string(),
+            attempt_timeout: duration::text(kind.attempt_timeout_of(job)).to_string(),
             traceparent: job.traceparent.clone(),
         }
     }

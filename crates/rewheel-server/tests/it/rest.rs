@@ -6,6 +6,7 @@ mod submit;
 mod tenants;
 mod jobs;
 mod kinds;
+mod kind_defaults;
 mod audit;
 mod incidents;
 mod events;

@@ -69,7 +69,7 @@ impl World {
             row.probe = Some(id);
         }
         self.write(id, |row| {
-            let timeout = row.job.attempt_timeout.unwrap_or(visit.attempt_timeout);
+            let timeout = visit.timeout(row.job.attempt_timeout);
             let overdue = now.max(row.job.due).plus(timeout).plus(visit.grace);
             row.lease(holder, overdue, now);
             row.job.version = row.job.version.next();

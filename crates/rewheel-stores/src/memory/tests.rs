@@ -101,7 +101,13 @@ impl History {
     async fn claim(&mut self) {
         let Some(holder) = self.holders.last().copied() else { return };
         let (lane, limit) = (self.lane(), self.below(4));
-        let visits = [Visit { lane, limit, attempt_timeout: SECOND, grace: SECOND }];
+        let visits = [Visit {
+            lane,
+            limit,
+            attempt_timeout: SECOND,
+            attempt_timeout_ceiling: SECOND,
+            grace: SECOND,
+        }];
         let claim = Claim { holder, visits: &visits, horizon: self.seconds(), limit: 3 };
         let claimed = self.store.claim(&claim).await.unwrap_or_default();
         let leases: Vec<Lease> = claimed.iter().map(|leased| leased.lease()).collect();

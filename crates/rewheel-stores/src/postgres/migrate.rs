@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("unreadable", include_str!("migrations/0012_unreadable.sql")),
     ("scale", include_str!("migrations/0013_scale.sql")),
     ("follow_ups", include_str!("migrations/0014_follow_ups.sql")),
+    ("holds", include_str!("migrations/0015_holds.sql")),
 ];
 
 /// The migrations of this release.

@@ -51,14 +51,14 @@ statements! {
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
-    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
+    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8, INT8);
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CHILDREN_DEAD = "sql/children_dead.sql" (UUID, INT8, UUID);
     CHILDREN_FINISHED = "sql/children_finished.sql" (UUID, INT8, UUID);
     CHILDREN_LIVE = "sql/children_live.sql" (UUID, INT8, UUID);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
+        INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY);
     CLAIM_LIMITED_LOCK = "sql/claim_limited_lock.sql" (TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LIMITED_MAKE = "sql/claim_limited_make.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8);
     CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
@@ -140,7 +140,7 @@ statements! {
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
     NOW = "sql/now.sql" (INT8);
-    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8);
+    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
     OLDER_HOLDER = "sql/older_holder.sql" (INT4);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);

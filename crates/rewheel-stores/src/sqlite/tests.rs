@@ -42,7 +42,13 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
     insert(&mut tx, &batch).unwrap();
     let lane = Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE };
     let (attempt_timeout, grace) = (Duration::from_secs(30), Duration::from_secs(5));
-    let visits = vec![Visit { lane, limit: JOBS, attempt_timeout, grace }];
+    let visits = vec![Visit {
+        lane,
+        limit: JOBS,
+        attempt_timeout,
+        attempt_timeout_ceiling: attempt_timeout,
+        grace,
+    }];
     let wish = claim::Wish { holder, visits, horizon: Duration::ZERO, limit: JOBS };
     assert_eq!(claim::claim(&mut tx, &wish).unwrap().len(), JOBS);
 

@@ -104,6 +104,7 @@ async fn submit_until_killed(file: &Path) -> Tested {
         lane,
         limit: 100,
         attempt_timeout: Duration::from_secs(30),
+        attempt_timeout_ceiling: Duration::from_secs(3_600),
         grace: Duration::from_secs(5),
     }];
     loop {

@@ -382,6 +382,7 @@ macro_rules! store_conformance {
                 the_only_holder_parks_alone,
                 a_worker_has_no_say, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
                 a_person_parks_a_kind_for_good, a_person_keeps_a_kind_from_parking,
+                a_hold_parks_a_kind_until_then, a_person_ends_a_hold,
             }
             budgets {
                 grants_what_others_earned, answers_for_each_kind_in_order,
@@ -508,6 +509,7 @@ macro_rules! store_conformance {
             }
             extremes {
                 an_attempt_may_take_for_ever,
+                a_lease_is_no_longer_than_the_kind_allows,
                 a_retry_may_wait_for_ever,
                 the_longest_times_do_not_wrap, the_largest_numbers_match_nothing,
                 the_largest_limit_is_no_limit, a_limit_of_zero_does_nothing,

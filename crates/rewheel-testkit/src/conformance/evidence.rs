@@ -1,10 +1,12 @@
 //! Tests what holders and operators report about the dependency of a kind.
 
 use crate::Subject;
+use crate::seconds;
 use crate::subject::LEASE_TTL;
 use rewheel_core::{
     Format, HolderId, Kind, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner,
 };
+use std::time::Duration;
 
 fn suspect(holder: HolderId) -> KindChange {
     KindChange::Suspect { holder, reason: "no answer".to_owned() }
@@ -133,4 +135,50 @@ pub async fn a_person_keeps_a_kind_from_parking(subject: &Subject) {
     }
     subject.apply_kind("charge", KindChange::Reset).await;
     assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
+}
+
+fn hold(lasts: Duration) -> KindChange {
+    KindChange::Hold { lasts, reason: "told to wait".to_owned() }
+}
+
+/// A called service that asks to wait parks its kind for all, and a longer hold stays.
+pub async fn a_hold_parks_a_kind_until_then(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let [holder, _other] = [subject.holder().await, subject.holder().await];
+    subject.submit("charge").await;
+    let before = subject.store.now().await.unwrap();
+    let kind = subject.apply_kind("charge", hold(seconds(60))).await;
+    let after = subject.store.now().await.unwrap();
+    assert_eq!(subject.kind("charge").await, kind, "one holder is enough, and it is stored");
+    let parked = kind.parked.clone().unwrap();
+    let until = parked.until.unwrap();
+    assert!((before.plus(seconds(60))..=after.plus(seconds(60))).contains(&until), "{until:?}");
+    assert_eq!((parked.reason.as_str(), parked.prober), ("told to wait", None));
+    assert!(subject.claim(holder, &["charge"], 5).await.is_empty());
+    let shorter = subject.change_kind("charge", hold(seconds(5))).await;
+    assert_eq!(shorter, KindChanged::Refused(kind.clone()));
+    let longer = subject.apply_kind("charge", hold(seconds(90))).await;
+    assert!(longer.parked.as_ref().unwrap().until > Some(until));
+    assert_eq!((longer.parked.unwrap().since, longer.version), (parked.since, kind.version));
+    // A probe that succeeds ends it. The next time it is parked for another reason, it is not held.
+    let probing = subject.probe("charge", holder).await;
+    assert!(probing.parked.unwrap().until.is_some());
+    assert_eq!(subject.claim(holder, &["charge"], 5).await.len(), 1);
+    subject.unpark("charge").await;
+    subject.park("charge").await;
+    assert_eq!(subject.kind("charge").await.parked.unwrap().until, None);
+}
+
+/// An operator ends a hold early. Nodes also see a reset of a kind that is not parked: they end what only they know.
+pub async fn a_person_ends_a_hold(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    subject.apply_kind("charge", hold(seconds(60))).await;
+    let kind = subject.apply_kind("charge", KindChange::Reset).await;
+    assert_eq!((&kind.parked, kind.forced), (&None, false));
+    let again = subject.apply_kind("charge", KindChange::Reset).await;
+    assert!(again.generation > kind.generation, "{again:?}");
+    assert_eq!((subject.kind("charge").await, again.version), (again, kind.version));
+    let closed = subject.apply_kind("charge", KindChange::Close).await;
+    let refused = subject.change_kind("charge", hold(seconds(60))).await;
+    assert_eq!(refused, KindChanged::Refused(closed), "an operator wants it to run");
 }

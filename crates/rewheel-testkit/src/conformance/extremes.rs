@@ -37,6 +37,34 @@ pub async fn an_attempt_may_take_for_ever(subject: &Subject) {
     leases_for_ever_at_once(subject).await;
 }
 
+/// A job inserted by SQL may ask for a longer attempt than its kind allows: the claim counts at most the ceiling.
+pub async fn a_lease_is_no_longer_than_the_kind_allows(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let ceiling = ATTEMPT_TIMEOUT * 2;
+    let wants = |own| NewJob { attempt_timeout: own, ..subject.job("charge") };
+    let jobs = [wants(None), wants(Some(ATTEMPT_TIMEOUT / 2)), wants(Some(Duration::MAX))];
+    subject.insert(&jobs).await;
+    let holder = subject.holder().await;
+    let visit =
+        Visit { attempt_timeout_ceiling: ceiling, ..subject.visit(lane("charge"), jobs.len()) };
+    let visits = [visit];
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: jobs.len() };
+    let before = subject.store.now().await.unwrap();
+    let claimed = subject.store.claim(&claim).await.unwrap();
+    let after = subject.store.now().await.unwrap();
+    assert_eq!(claimed.len(), jobs.len());
+    for leased in claimed {
+        let timeout = match leased.job.attempt_timeout {
+            None => ATTEMPT_TIMEOUT,
+            Some(own) => own.min(ceiling),
+        };
+        let Status::Leased { overdue, .. } = leased.job.status else { panic!("{leased:?}") };
+        let between = before.plus(timeout + GRACE)..=after.plus(timeout + GRACE);
+        assert!(between.contains(&overdue), "{overdue:?} is not in {between:?}");
+        assert_eq!(subject.get(leased.job.id).await, leased.job, "and it is stored");
+    }
+}
+
 fn applied(state: State) -> Settled {
     Settled::Applied(Outcome::LetGo(state))
 }

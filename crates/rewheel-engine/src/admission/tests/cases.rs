@@ -2,7 +2,7 @@
 
 use super::world::{ME, World, lane};
 use crate::admission::{Admit, Ask, Fact, HeldReason, Round, Suspect, Ticket};
-use crate::settings::KindSettings;
+use crate::settings::{Hold, KindSettings};
 use crate::tenant_settings::TenantSettings;
 use rewheel::{millis, seconds};
 use rewheel_core::{KindName, Tenant};
@@ -244,4 +244,103 @@ fn a_slot_is_not_kept_for_ever_for_a_slow_rate() {
     assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Concurrency));
     drop(claim);
     drop(run(world.admit(&mail, None)));
+}
+
+fn calls(world: &mut World, name: &str, host: &str, hold: Hold) -> KindName {
+    let kind = KindName::parse(name).unwrap();
+    world.hosts.insert(kind.clone(), host.to_owned());
+    world.put(name, KindSettings { hold, ..KindSettings::default() });
+    kind
+}
+
+#[test]
+fn a_host_that_asks_to_wait_is_called_by_no_kind_until_then_and_slowly_at_first() {
+    let mut world = World::new(10, &[]);
+    let mail = calls(&mut world, "mail", "bank", Hold::Host);
+    let other = calls(&mut world, "other", "bank", Hold::Host);
+    let elsewhere = calls(&mut world, "elsewhere", "shop", Hold::Host);
+    let free = calls(&mut world, "free", "bank", Hold::Off);
+    let until = world.hold("bank", &mail, seconds(10));
+    world.hold("bank", &mail, seconds(3));
+    for kind in [&mail, &other] {
+        match world.admit(kind, None) {
+            Admit::Return(held) => {
+                assert_eq!((held.because, held.until), (HeldReason::Hold, Some(until)));
+            }
+            admit => panic!("{admit:?}"),
+        }
+        assert!(world.claim(kind, None).is_none(), "none is claimed only to be returned");
+        assert!(world.admission.is_down(kind));
+    }
+    drop((run(world.admit(&elsewhere, None)), run(world.admit(&free, None))));
+    // A kind that is learned later calls the same host.
+    let late = calls(&mut world, "late", "bank", Hold::Host);
+    assert_eq!(returns(&world.admit(&late, None)), Some(HeldReason::Hold));
+
+    world.clock.advance(seconds(10));
+    let mut first = run(world.admit(&mail, None));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked), "one at first");
+    first.speaks(Some(&Ok(())), false);
+    drop(first);
+    let _two = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldReason::Parked), "then two");
+}
+
+#[test]
+fn a_person_ends_a_hold_of_every_kind_that_calls_the_host() {
+    let mut world = World::new(10, &[]);
+    let mail = calls(&mut world, "mail", "bank", Hold::Host);
+    let other = calls(&mut world, "other", "bank", Hold::Host);
+    world.hold("bank", &mail, seconds(100));
+    world.set(&other, |kind| kind.paused = true);
+    world.set(&other, |kind| kind.paused = false);
+    assert_eq!(returns(&world.admit(&other, None)), Some(HeldReason::Hold), "that is not a reset");
+    world.change(&other, |_| {});
+    drop((run(world.admit(&other, None)), run(world.admit(&mail, None))));
+    // An operator who closes the breaker of a kind wants it to run.
+    world.change(&mail, |kind| kind.forced = true);
+    world.hold("bank", &mail, seconds(100));
+    drop(run(world.admit(&mail, None)));
+    assert_eq!(returns(&world.admit(&other, None)), Some(HeldReason::Hold));
+}
+
+#[test]
+fn a_kind_that_is_held_for_all_waits_here_at_once_and_the_store_is_told_the_longest() {
+    let mut world = World::new(10, &[]);
+    let mail = calls(&mut world, "mail", "bank", Hold::Kind);
+    world.hold("bank", &mail, seconds(5));
+    drop(run(world.admit(&mail, None)));
+    let told = |lasts| {
+        let (kind, until) = (mail.clone(), world.now().plus(lasts));
+        world.admission.apply(Fact::KindHeld { kind, until, why: String::new() });
+    };
+    told(seconds(5));
+    let first = world.admission.first_told().unwrap();
+    told(seconds(9));
+    world.admission.forget_told(&first);
+    assert_eq!(world.admission.first_told().unwrap().until, world.now().plus(seconds(9)));
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldReason::Hold));
+    // From here on the store knows it, and decides.
+    world.park(&mail, None);
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldReason::Parked));
+    world.change(&mail, |kind| kind.parked = None);
+    drop(run(world.admit(&mail, None)));
+}
+
+#[test]
+fn a_job_calls_the_targets_that_are_not_held() {
+    let mut world = World::new(10, &[]);
+    world.put("hook", KindSettings::default());
+    let hook = KindName::parse("hook").unwrap();
+    let targets = ["a", "b"].map(str::to_owned);
+    let open = |targets: &[String]| world.admission.open_targets(&hook, targets, || 7);
+    assert_eq!(open(&targets), Ok(vec![0, 1]));
+    world.hold("a", &hook, seconds(10));
+    assert_eq!(open(&targets), Ok(vec![1]));
+    let wait = open(&targets[..1]).unwrap_err();
+    assert!(wait >= seconds(10) && wait < seconds(20), "{wait:?}");
+    world.hold("b", &hook, seconds(4));
+    let wait = open(&targets).unwrap_err();
+    assert!(wait >= seconds(4) && wait < seconds(8), "the first that is open again: {wait:?}");
+    drop(run(world.admit(&hook, None)));
 }

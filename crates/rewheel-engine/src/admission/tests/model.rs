@@ -13,8 +13,8 @@ use crate::tenant_settings::TenantSettings;
 use crate::{BudgetSettings, Rate};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rewheel::{BreakerState, Category, seconds};
-use rewheel_core::{Failure, HolderId, KindName, Tenant};
+use rewheel::{BreakerState, Category, Moment, seconds};
+use rewheel_core::{Failure, HolderId, Kind, KindName, Tenant};
 use std::time::Duration;
 
 /// Number of seconds that a due job may wait once the dependency works: an open breaker, the share of a rate in a fleet of four,
@@ -38,6 +38,10 @@ const RATED_TENANT: usize = 3;
 
 const SLOTS: usize = 5;
 
+/// The kinds that call [`HOST`], and only that.
+const CALLERS: [usize; 2] = [0, 2];
+const HOST: &str = "bank";
+
 /// An attempt in the reference.
 struct Attempt {
     ticket: Option<Box<Ticket>>,
@@ -59,6 +63,8 @@ struct Model {
     /// Kind and tenant of each attempt of the worker.
     remote: Vec<(usize, usize)>,
     living: usize,
+    /// Until when the host asked to wait.
+    held_until: Option<Moment>,
     /// Whether the breaker of a kind was open after the previous step.
     was_open: [bool; 3],
     /// For the kind and the tenant with a rate: what they could have started, and what they started.
@@ -75,6 +81,9 @@ impl Model {
             TenantSettings { concurrency_max: Some(TENANT_MAX), ..TenantSettings::default() };
         let rated = TenantSettings { rate: Some(TENANT_RATE), ..TenantSettings::default() };
         let mut world = World::new(SLOTS, &[("a", limited), ("c", rated)]);
+        for name in ["guarded", "thrifty"] {
+            world.hosts.insert(KindName::parse(name).unwrap(), HOST.to_owned());
+        }
         let breaker = BreakerSettings { window: 4, failure_ratio: 0.5, open_for: seconds(5) };
         let plain = KindSettings::default();
         world.put("guarded", KindSettings { breaker: Some(breaker), ..plain.clone() });
@@ -95,6 +104,7 @@ impl Model {
             attempts: Vec::new(),
             remote: Vec::new(),
             living: 1,
+            held_until: None,
             was_open: [false; 3],
             could: [0.0; 2],
             started: [0.0; 2],
@@ -109,7 +119,7 @@ impl Model {
                 self.world.admission.apply(Fact::Fleet { living: *living });
             }
             Step::Pause(kind, paused) => {
-                self.world.change(&self.names[*kind], |kind| kind.paused = *paused);
+                self.world.set(&self.names[*kind], |kind| kind.paused = *paused);
             }
             Step::Park(kind, prober) => {
                 let prober = prober.map(|mine| if mine { ME } else { OTHER });
@@ -119,11 +129,13 @@ impl Model {
                     self.set_aside(*kind);
                 }
             }
-            Step::Unpark(kind) => self.world.change(&self.names[*kind], |kind| kind.parked = None),
+            Step::Unpark(kind) => self.change(*kind, |kind| kind.parked = None),
             Step::Close(kind) => {
-                self.world.change(&self.names[*kind], |kind| {
-                    (kind.forced, kind.parked) = (!kind.forced, None);
-                });
+                self.change(*kind, |kind| (kind.forced, kind.parked) = (!kind.forced, None));
+            }
+            Step::Hold(lasts) => {
+                let until = self.world.hold(HOST, &self.names[CALLERS[0]], *lasts);
+                self.held_until = self.held_until.into_iter().chain([until]).max();
             }
             Step::Limit(kind, most) => self.limit(*kind, *most),
             Step::Grant(kind, retries) => {
@@ -189,6 +201,24 @@ impl Model {
             has_old || self.attempts.len() + self.promised() <= SLOTS,
             "a start without a slot"
         );
+    }
+
+    /// Changes a kind as an operator or a holder does. A change of a kind that is not parked ends the hold of its host.
+    fn change(&mut self, kind: usize, change: impl FnOnce(&mut Kind)) {
+        let name = self.names[kind].clone();
+        let was_parked = self.world.kinds[&name].0.parked.is_some();
+        self.world.change(&name, change);
+        let is_parked = self.world.kinds[&name].0.parked.is_some();
+        if CALLERS.contains(&kind) && !was_parked && !is_parked {
+            self.held_until = None;
+        }
+    }
+
+    /// Returns whether the attempts of a kind wait because its host asked for it.
+    fn is_held(&self, kind: usize) -> bool {
+        let forced = self.world.kinds[&self.names[kind]].0.forced;
+        let is_held = self.held_until.is_some_and(|until| self.world.now() < until);
+        is_held && CALLERS.contains(&kind) && !forced
     }
 
     /// Returns how many jobs wait here whose start was taken in the store.
@@ -258,6 +288,7 @@ impl Model {
         let prober = stored.parked.as_ref().map(|parked| parked.prober);
         let is_mine = prober == Some(Some(HolderId::from_bytes(ME)));
         assert!(prober.is_none() || is_mine, "a kind that is parked");
+        assert!(is_mine || !self.is_held(kind), "a kind whose host asked to wait");
         // The fleet's right to probe a parked kind overrides earlier results of this engine's own attempts.
         assert!(is_mine || breaker != Some(BreakerState::Open), "a kind whose breaker is open");
         let is_probe = is_mine || breaker == Some(BreakerState::HalfOpen);
@@ -320,6 +351,7 @@ impl Model {
         }
         let (stored, _) = &self.world.kinds[&name];
         assert!(!stored.paused && stored.parked.is_none(), "a kind that is paused or parked");
+        assert!(!self.is_held(kind), "a kind whose host asked to wait");
         assert!(breaker != Some(BreakerState::Open), "a kind whose breaker is open");
         assert!(jobs <= wanted && (jobs == 1 || breaker != Some(BreakerState::HalfOpen)));
         let is_probe = breaker == Some(BreakerState::HalfOpen);
@@ -388,7 +420,7 @@ impl Model {
         let (stored, _) = &self.world.kinds[&name];
         let prober = stored.parked.as_ref().map(|parked| parked.prober);
         if stored.paused || stored.forced {
-            self.world.change(&name, |kind| (kind.paused, kind.forced) = (false, false));
+            self.change(kind, |kind| (kind.paused, kind.forced) = (false, false));
         } else if prober.is_some_and(|prober| prober != Some(HolderId::from_bytes(ME))) {
             self.world.park(&name, Some(ME));
         }

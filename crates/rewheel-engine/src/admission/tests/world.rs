@@ -9,6 +9,7 @@ use rewheel_core::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) const ME: [u8; 16] = [1; 16];
 pub(super) const OTHER: [u8; 16] = [2; 16];
@@ -18,6 +19,8 @@ pub(super) struct World {
     pub(super) admission: Arc<Admission>,
     pub(super) clock: ManualClock,
     pub(super) kinds: BTreeMap<KindName, (Kind, KindSettings)>,
+    /// The only host that a kind calls.
+    pub(super) hosts: BTreeMap<KindName, String>,
 }
 
 impl World {
@@ -36,7 +39,7 @@ impl World {
             beat: seconds(5),
         });
         admission.apply(Fact::Fleet { living: 1 });
-        World { admission, clock, kinds: BTreeMap::new() }
+        World { admission, clock, kinds: BTreeMap::new(), hosts: BTreeMap::new() }
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -70,16 +73,32 @@ impl World {
         self.tell(name);
     }
 
+    /// Changes what has no generation of its own.
+    pub(super) fn set(&mut self, name: &KindName, change: impl FnOnce(&mut Kind)) {
+        let (kind, _) = self.kinds.get_mut(name).unwrap();
+        change(kind);
+        self.tell(name);
+    }
+
     fn tell(&self, name: &KindName) {
         let (kind, settings) = &self.kinds[name];
-        self.admission.learn(&KindFact { kind, settings, runs: true });
+        let host = self.hosts.get(name).cloned();
+        self.admission.learn(&KindFact { kind, settings, runs: true, host });
+    }
+
+    /// A host asks to wait, after a call of a kind.
+    pub(super) fn hold(&self, host: &str, kind: &KindName, lasts: Duration) -> Moment {
+        let until = self.now().plus(lasts);
+        let (host, kind) = (host.to_owned(), kind.clone());
+        self.admission.apply(Fact::HostHeld { host, kind, until });
+        until
     }
 
     pub(super) fn park(&mut self, name: &KindName, prober: Option<[u8; 16]>) {
         let prober = prober.map(HolderId::from_bytes);
         let since = Timestamp::from_millis(0);
         self.change(name, |kind| {
-            kind.parked = Some(Parked { since, reason: String::new(), prober });
+            kind.parked = Some(Parked { since, until: None, reason: String::new(), prober });
         });
     }
 

@@ -75,6 +75,14 @@ impl Urls {
         urls
     }
 
+    /// Returns the host that all calls go to, if there is only one.
+    pub(crate) fn only_host(&self) -> Option<String> {
+        match &self.0[..] {
+            [placed] => placed.url.only_host(),
+            _ => None,
+        }
+    }
+
     /// Returns the targets that the next attempt may call. A single URL counts only if jobs fill in its host.
     pub(crate) fn targets(&self, job: &Job) -> Vec<String> {
         if self.has_failover() {

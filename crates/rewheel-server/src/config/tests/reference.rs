@@ -32,6 +32,9 @@ fn every_key_is_in_the_reference() {
     sections.dedup();
     let mut first: BTreeSet<&str> =
         sections.iter().map(|section| section.split('.').next().unwrap()).collect();
+    // It has the keys of kinds.
+    assert_eq!(known("defaults.kind"), known("kinds.*"));
+    first.insert("defaults");
     assert!(known_sections().iter().all(|name| first.remove(name.as_str())), "{first:?}");
     for section in sections {
         let mut told: BTreeSet<String> = SETTINGS

@@ -48,6 +48,11 @@ fn breaker() -> Value {
         .has("state", one_of(["closed", "open", "half_open"]), "State of the breaker.")
         .has("forced", flag(), forced)
         .may("since", time(), "Time at which the breaker opened.")
+        .may(
+            "until",
+            time(),
+            "Set if the called service asked to wait: no node calls it before this time.",
+        )
         .may("reason", text(), "Why the breaker opened.")
         .open("State of the circuit breaker of a kind.")
 }

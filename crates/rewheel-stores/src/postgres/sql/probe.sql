@@ -1,8 +1,11 @@
--- probe: leases the first job of lane $2 to holder $1, which may probe the kind. Contract: WorkStore::claim.
+-- probe: leases the first job of lane $2 to holder $1, which may probe the kind. Contract: WorkStore::claim. $7 is the longest
+-- attempt timeout that counts.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $3 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1 AND died_ms IS NULL FOR KEY SHARE),
 found AS MATERIALIZED (
-    SELECT job.place, now, rewheel.later(rewheel.later(greatest(due_ms, now), coalesce(attempt_timeout_ms, $5)), $6) AS overdue
+    SELECT job.place, now, rewheel.later(rewheel.later(greatest(due_ms, now), 
+                                                      CASE WHEN attempt_timeout_ms IS NULL THEN $5
+                                                           ELSE least(attempt_timeout_ms, $7) END), $6) AS overdue
       FROM clock,
            LATERAL (SELECT jobs.ctid AS place, due_ms, attempt_timeout_ms FROM rewheel.jobs
                      WHERE shelf = 'due' AND state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)

@@ -74,8 +74,18 @@ pub(super) struct Wish<'a> {
     lanes: Vec<i32>,
     limits: Vec<i64>,
     reading: Reading,
-    /// The lanes in the order of their numbers, each with its attempt timeout and grace.
-    limits_of_time: (Vec<i32>, Vec<i64>, Vec<i64>),
+    /// The lanes in the order of their numbers, each with its limits.
+    limits_of_time: LimitsOfTime,
+}
+
+/// The times of each lane, in the order of the lanes' numbers.
+struct LimitsOfTime {
+    lanes: Vec<i32>,
+    /// The attempt timeout of jobs without their own, and the grace.
+    holds: Vec<i64>,
+    graces: Vec<i64>,
+    /// The longest attempt timeout that a job may have itself.
+    ceilings: Vec<i64>,
 }
 
 /// Whether a claim writes a list of its jobs and leaves them on their shelf.
@@ -131,7 +141,7 @@ impl<'a> Wish<'a> {
             reading: known.floors.of(&lanes),
             lanes,
             limits: visits.iter().map(|(visit, _)| count(visit.limit as u64)).collect(),
-            limits_of_time: limits_of_time(&visits),
+            limits_of_time: LimitsOfTime::new(&visits),
             visits,
         })
     }
@@ -167,8 +177,8 @@ impl<'a> Wish<'a> {
         };
         let names = Names::of(self.visits.iter().map(|(visit, _)| &visit.lane));
         let [_, tenants, priorities, shards] = names.params();
-        let (lanes, holds, graces) = &self.limits_of_time;
-        let params: [Param<'_>; 17] = [
+        let LimitsOfTime { lanes, holds, graces, ceilings } = &self.limits_of_time;
+        let params: [Param<'_>; 18] = [
             &holder,
             &offset,
             &horizon,
@@ -186,6 +196,7 @@ impl<'a> Wish<'a> {
             priorities,
             shards,
             &done_at,
+            ceilings,
         ];
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
@@ -261,8 +272,10 @@ impl<'a> Wish<'a> {
                 continue;
             }
             let (timeout, grace) = (millis(visit.attempt_timeout), millis(visit.grace));
+            let ceiling = millis(visit.attempt_timeout_ceiling);
             let lane = known.number_in(session, &visit.lane).await?;
-            let params: [Param<'_>; 6] = [&holder, &lane, &offset, &horizon, &timeout, &grace];
+            let params: [Param<'_>; 7] =
+                [&holder, &lane, &offset, &horizon, &timeout, &grace, &ceiling];
             if let Some(row) = session.find(&PROBE, &params).await? {
                 let read = read_claimed(&row, visit.lane.clone(), self.claim.holder);
                 let Some(job) = unreadable.check(job_id(row.try_get(ID)?), read)? else { continue };
@@ -290,16 +303,21 @@ pub(super) async fn look(
     }
 }
 
-fn limits_of_time(visits: &[(&Visit, i32)]) -> (Vec<i32>, Vec<i64>, Vec<i64>) {
-    let mut limits: Vec<(i32, i64, i64)> = visits
-        .iter()
-        .map(|(visit, lane)| {
-            let hold = visit.attempt_timeout.saturating_add(visit.grace);
-            (*lane, millis(hold), millis(visit.grace))
-        })
-        .collect();
-    limits.sort_unstable();
-    limits.into_iter().collect()
+impl LimitsOfTime {
+    fn new(visits: &[(&Visit, i32)]) -> LimitsOfTime {
+        let mut limits: Vec<(i32, &Visit)> =
+            visits.iter().map(|(visit, lane)| (*lane, *visit)).collect();
+        limits.sort_unstable_by_key(|(lane, _)| *lane);
+        let all = |time: fn(&Visit) -> Duration| -> Vec<i64> {
+            limits.iter().map(|(_, visit)| millis(time(visit))).collect()
+        };
+        LimitsOfTime {
+            holds: all(|visit| visit.attempt_timeout.saturating_add(visit.grace)),
+            graces: all(|visit| visit.grace),
+            ceilings: all(|visit| visit.attempt_timeout_ceiling),
+            lanes: limits.iter().map(|(lane, _)| *lane).collect(),
+        }
+    }
 }
 
 pub(in super::super) async fn lanes(

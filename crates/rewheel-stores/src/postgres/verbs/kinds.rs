@@ -138,7 +138,7 @@ async fn lock(
     Ok(Some(Locked {
         now: instant(row.try_get(0)?),
         kind: read_kind(&row, 1)?,
-        living: row.try_get::<_, Vec<Uuid>>(12)?.into_iter().map(holder_id).collect(),
+        living: row.try_get::<_, Vec<Uuid>>(13)?.into_iter().map(holder_id).collect(),
     }))
 }
 
@@ -229,6 +229,7 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, VerbError> {
         None => None,
         Some(since) => Some(Parked {
             since: instant(since),
+            until: row.try_get::<_, Option<i64>>(at + 11)?.map(instant),
             reason: row.try_get::<_, Option<String>>(at + 5)?.unwrap_or_default(),
             prober: row.try_get::<_, Option<Uuid>>(at + 6)?.map(holder_id),
         }),
@@ -267,7 +268,7 @@ async fn change_kind(
     // The reason may be any text; PostgreSQL cannot store NUL characters.
     let reason = parked.map(|parked| parked.reason.replace('\0', ""));
     let suspects = suspects::text(&after.suspects);
-    let params: [Param<'_>; 9] = [
+    let params: [Param<'_>; 10] = [
         &name.as_str(),
         &after.paused,
         &parked.map(|parked| parked.since.as_millis()),
@@ -277,6 +278,7 @@ async fn change_kind(
         &suspects,
         &after.forced,
         &count(after.version.get()),
+        &parked.and_then(|parked| parked.until).map(Timestamp::as_millis),
     ];
     session.execute(&CHANGE_KIND, &params).await?;
     let (old, new) = (before.doings(), after.doings());

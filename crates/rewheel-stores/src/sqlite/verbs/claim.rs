@@ -104,7 +104,7 @@ fn take(
             let id = JobId::from_bytes(row.get(ID)?);
             let Some(mut job) = unreadable.check(id, read)? else { continue };
             places.push(Value::Integer(row.get(CLAIMED)?));
-            let timeout = job.attempt_timeout.unwrap_or(visit.attempt_timeout);
+            let timeout = visit.timeout(job.attempt_timeout);
             let overdue = job.due.max(now).plus(timeout).plus(visit.grace);
             job.status = Status::Leased { holder: wish.holder, overdue, wanted: None };
             (job.fence, job.version) = (job.fence.next(), job.version.next());
@@ -122,6 +122,7 @@ fn take(
             now.as_millis(),
             millis(visit.attempt_timeout),
             millis(visit.grace),
+            millis(visit.attempt_timeout_ceiling),
         );
         tx.execute(include_str!("../sql/lease.sql"), values)?;
     }

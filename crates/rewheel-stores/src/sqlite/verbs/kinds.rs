@@ -9,7 +9,7 @@ use crate::suspects;
 use rewheel_core::store::{KindsSince, StoreError};
 use rewheel_core::{
     Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
-    KindEdited, KindName, Limits, NewKind, Parked, Version,
+    KindEdited, KindName, Limits, NewKind, Parked, Timestamp, Version,
 };
 use rusqlite::Row;
 
@@ -96,6 +96,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, VerbError> {
         None => None,
         Some(since) => Some(Parked {
             since: instant(since),
+            until: row.get::<_, Option<i64>>(11)?.map(instant),
             reason: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
             prober: row.get::<_, Option<[u8; 16]>>(6)?.map(HolderId::from_bytes),
         }),
@@ -155,6 +156,7 @@ pub(in super::super) fn change_kind(
         after.forced,
         count(after.version.get()),
         next_change(tx, false)?,
+        parked.and_then(|parked| parked.until).map(Timestamp::as_millis),
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
     let (old, new) = (before.doings(), after.doings());

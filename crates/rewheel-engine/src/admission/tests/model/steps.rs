@@ -14,6 +14,8 @@ pub(super) enum Step {
     Close(usize),
     Limit(usize, Option<usize>),
     Grant(usize, u32),
+    /// The host that two of the kinds call asks to wait.
+    Hold(Duration),
     /// A job becomes due here, without a claim.
     Come(usize, usize),
     /// A job is claimed.
@@ -59,6 +61,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (0..3_usize, any::<Option<bool>>())
             .prop_map(|(kind, most)| Step::Limit(kind, most.map(|two| 1 + usize::from(two)))),
         1 => (0..3_usize, 0..3_u32).prop_map(|(kind, retries)| Step::Grant(kind, retries)),
+        1 => (1..10_000_u64).prop_map(|time| Step::Hold(millis(time))),
         4 => (0..3_usize, 0..4_usize).prop_map(|(kind, tenant)| Step::Come(kind, tenant)),
         4 => (0..4_usize, 0..4_usize).prop_map(|(kind, tenant)| Step::Claim(kind, tenant)),
         12 => (index(), any::<bool>(), 0..3_u8)

@@ -1,0 +1,2 @@
+-- 0015: until when a parked kind is held, because the called service asked to wait.
+ALTER TABLE rewheel.kinds ADD COLUMN parked_until_ms bigint;
