@@ -62,7 +62,18 @@ pub async fn a_lease_is_no_longer_than_the_kind_allows(subject: &Subject) {
         let between = before.plus(timeout + GRACE)..=after.plus(timeout + GRACE);
         assert!(between.contains(&overdue), "{overdue:?} is not in {between:?}");
         assert_eq!(subject.get(leased.job.id).await, leased.job, "and it is stored");
+        subject.succeed(holder, leased.lease()).await;
     }
+    // A probe is claimed in another way.
+    let probe = wants(Some(Duration::MAX));
+    subject.insert(std::slice::from_ref(&probe)).await;
+    subject.park("charge").await;
+    subject.probe("charge", holder).await;
+    let claimed = subject.store.claim(&claim).await.unwrap();
+    let after = subject.store.now().await.unwrap();
+    assert_eq!(claimed.iter().map(|leased| leased.job.id).collect::<Vec<_>>(), [probe.id]);
+    let Status::Leased { overdue, .. } = claimed[0].job.status else { panic!("{claimed:?}") };
+    assert!(overdue <= after.plus(ceiling + GRACE), "{overdue:?}");
 }
 
 fn applied(state: State) -> Settled {

@@ -61,11 +61,20 @@ async fn a_default_that_does_not_fit_is_named() {
 /// A client that may write kinds must not be able to send the headers of the file to its own host.
 #[tokio::test]
 async fn a_kind_of_rest_gets_no_default_callback() {
-    let defaults = [("RUNNER", "callback"), ("CALLBACK__HEADERS__AUTHORIZATION", "Bearer secret")];
+    let defaults = [
+        ("RUNNER", "callback"),
+        ("CALLBACK__HEADERS__AUTHORIZATION", "Bearer secret"),
+        ("CALLBACK__URL", "https://pay.example/"),
+    ];
     served(with_defaults(&defaults), async |api| {
         let put = api.put("/v1/kinds/a", r#"{"callback":{"url":"https://evil.example/"}}"#).await;
         assert_eq!((put.status, &put.body["runner"]), (200, &json!("callback")), "{put:?}");
         assert_eq!(put.body["settings"]["callback"], json!({"url": "https://evil.example/"}));
+        // Nor the whole of it, which a later patch of the URL would send elsewhere.
+        let put = api.put("/v1/kinds/b", "{}").await;
+        assert_eq!((put.status, &put.body["errors"][0]["field"]), (422, &json!("/callback")));
+        let patched = api.patch("/v1/kinds/a", r#"{"callback":null}"#).await;
+        assert_eq!((patched.status, patched.problem()), (422, "invalid_field"), "{patched:?}");
     })
     .await;
 }
