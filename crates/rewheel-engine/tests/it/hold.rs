@@ -235,7 +235,14 @@ async fn a_worker_that_was_told_to_wait_holds_the_kind() -> Tested {
     let worker = engine.worker_joins("w", WorkerOwner::NoToken).await?;
     let first = worker.claim(&pay, 1).await?.remove(0).job;
     let lease = Lease { job: first.id, fence: first.fence };
-    worker.settle(vec![WorkerResult { lease, report: refused(WAIT), took: seconds(1) }]).await?;
+    worker
+        .settle(vec![WorkerResult {
+            lease,
+            report: refused(WAIT),
+            took: seconds(1),
+            follow_ups: Vec::new(),
+        }])
+        .await?;
     assert!(worker.claim(&pay, 5).await?.is_empty(), "at once, before the store knows it");
     tokio::time::sleep(WAIT / 2).await;
     // The lease of the first worker has ended.
