@@ -11,6 +11,7 @@ pub(super) mod lease;
 pub(super) mod limits;
 pub(super) mod prune;
 pub(super) mod read;
+mod formats;
 mod keyed;
 mod wake;
 pub(super) mod failures;

@@ -267,7 +267,7 @@ fn a_host_that_asks_to_wait_is_called_by_no_kind_until_then_and_slowly_at_first(
             Admit::Return(held) => {
                 assert_eq!((held.because, held.until), (HeldReason::Hold, Some(until)));
             }
-            admit => panic!("{admit:?}"),
+            admit @ (Admit::Run(_) | Admit::Wait(_) | Admit::PutOff(_)) => panic!("{admit:?}"),
         }
         assert!(world.claim(kind, None).is_none(), "none is claimed only to be returned");
         assert!(world.admission.is_down(kind));

@@ -4,11 +4,10 @@ use super::super::PostgresStore;
 use super::super::error::{VerbError, broken, unreadable};
 use super::super::job_columns::array_params;
 use super::super::lanes::Names;
-use super::super::row::{counter, holder_uuid, instant, job_id, millis, tenant_text, uuid};
+use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{
-    FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, OLDER_HOLDER, TAKE_KEYS,
-};
+use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
+use super::formats::refuse_for_old_holders;
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult};
@@ -192,7 +191,7 @@ impl<'a> Insertion<'a> {
     ) -> Result<Option<Vec<Inserted>>, VerbError> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
-        self.refuse_for_old_holders(session, &mut answers).await?;
+        refuse_for_old_holders(session, self.insert.jobs, &mut answers).await?;
         if self.insert.sent == Sent::Again {
             self.known_ids(session, &mut answers).await?;
         }
@@ -235,28 +234,6 @@ impl<'a> Insertion<'a> {
             Some(((*lane)?, due.as_millis()))
         });
         jobs.filter(|(_, due)| *due < self.now.as_millis()).collect()
-    }
-
-    /// Refuses jobs that the release of a living holder would damage.
-    async fn refuse_for_old_holders(
-        &self,
-        session: &Session<'_>,
-        answers: &mut [Option<Inserted>],
-    ) -> Result<(), VerbError> {
-        let formats = self.insert.jobs.iter().map(NewJob::format);
-        let Some(newest) = formats.max().filter(|format| *format > Format::FIRST) else {
-            return Ok(());
-        };
-        let older = session.find(&OLDER_HOLDER, &[&counter(newest.get())]).await?;
-        let Some(older) = older else { return Ok(()) };
-        let holder: String = older.try_get(0)?;
-        for (job, answer) in self.insert.jobs.iter().zip(answers) {
-            if answer.is_none() && job.format() > Format::FIRST {
-                let holder = holder.clone();
-                *answer = Some(Inserted::Refused(Refusal::HolderTooOld { holder }));
-            }
-        }
-        Ok(())
     }
 
     /// Returns the jobs to store, with their lanes.
