@@ -48,7 +48,7 @@ pub(crate) struct BenchArgs {
     /// Give each job a payload of this size
     #[arg(long, default_value_t = 200)]
     pub(crate) payload_bytes: usize,
-    /// Spread the jobs over this many shard keys; 0 sets none
+    /// Spread the jobs over this many shard keys; 0 means no shard keys
     #[arg(long, default_value_t = 0)]
     pub(crate) shard_keys: usize,
     /// Run this many rounds, and report the median

@@ -36,7 +36,7 @@ pub(crate) fn make_room(limits: &mut LimitSettings) {
 #[cfg(not(unix))]
 pub(crate) fn make_room(_limits: &mut LimitSettings) {}
 
-/// Returns how many connections fit. If few files are available, a quarter is reserved for other uses.
+/// Returns how many connections fit. If the process may open only a few files, a quarter of them is reserved for other uses.
 #[cfg(unix)]
 fn connections(files: usize) -> usize {
     files.saturating_sub(OTHERS.min(files / 4)).max(1)

@@ -297,7 +297,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
                 // The heartbeat notices it too, and registers again.
-                tracing::warn!(%holder, "claim rejected: this holder has expired and registers again");
+                tracing::warn!(%holder, "claim rejected because this holder has expired: registering again");
             } else {
                 tracing::debug!(%error, "claim failed: retrying");
             }

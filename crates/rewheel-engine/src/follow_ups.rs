@@ -262,7 +262,7 @@ impl Shared {
             let stored = match self.store.find(&ids).await {
                 Ok(stored) => stored,
                 Err(error) => {
-                    tracing::debug!(%error, "failed to read the jobs that an attempt submitted: no event reports them");
+                    tracing::debug!(%error, "failed to read the jobs that an attempt submitted; no events are sent for these jobs");
                     continue;
                 }
             };

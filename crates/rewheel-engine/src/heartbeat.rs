@@ -166,7 +166,7 @@ impl Heartbeat {
                 self.shared.signals.look.notify_one();
             }
             Err(error) => {
-                tracing::debug!(%error, "new registration failed: retrying");
+                tracing::debug!(%error, "this node failed to register under a new id: retrying");
                 self.note_failure("joining_failed", &error);
             }
         }

@@ -90,7 +90,7 @@ impl Housekeeping {
             Ok(()) if self.shared.clock.now() >= until => self.unsure_until = None,
             Ok(()) => {}
             Err(error) => {
-                tracing::debug!(%error, "failed to search for jobs that were leased by a claim whose response was lost: retrying")
+                tracing::debug!(%error, "the response of a claim was lost, and the search for the jobs that it leased failed: retrying")
             }
         }
     }
@@ -172,7 +172,7 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
         match shared.store.give_back(holder, part, shared.retain_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
             Err(error) => {
-                tracing::debug!(%error, jobs = part.len(), "failed to release claimed jobs: they run later, when the engine finds them or they have passed their time limit")
+                tracing::debug!(%error, jobs = part.len(), "failed to release claimed jobs: they stay leased and run later, when the engine finds them or, at the latest, after the timeout of an attempt")
             }
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));

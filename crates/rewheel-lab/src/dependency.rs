@@ -58,7 +58,7 @@ impl Dependency {
         }
         if self.latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
             return Err(format!(
-                "the dependency is too large: capacity times latency must be at most {SERVERS_MAX} requests, and the latency at most 1h"
+                "the simulated dependency is too large: capacity times latency must be at most {SERVERS_MAX} requests, and the latency at most 1h"
             ));
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Dependency {
 pub(crate) enum Refusal {
     #[error("the dependency failed")]
     Failed,
-    #[error("the simulated dependency refused the call: too many calls already wait there")]
+    #[error("the simulated dependency refused the call: too many calls are already waiting")]
     Shed,
 }
 

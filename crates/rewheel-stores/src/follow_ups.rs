@@ -43,6 +43,7 @@ impl FollowUps {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -98,7 +99,7 @@ fn told(why: &Refusal) -> String {
 fn letter(job: NewJob, why: &str) -> Letter {
     let mut why = why.to_owned();
     if let Some(key) = &job.key {
-        why.push_str(&format!("; it does not hold its key `{key}`"));
+        why.push_str(&format!("; the job was stored without its key `{key}`"));
     }
     let is_large = job.payload.len() > Limits::FOLLOW_UPS_BYTES_MAX;
     if is_large {

@@ -326,7 +326,7 @@ pub(crate) struct Pace {
     #[arg(long)]
     pub(crate) rate: Option<String>,
 
-    /// Print the id of the operation, and do not wait for its end
+    /// Print the id of the operation, and do not wait for it to finish
     #[arg(long)]
     pub(crate) detach: bool,
 

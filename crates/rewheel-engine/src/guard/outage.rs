@@ -49,7 +49,7 @@ pub(super) enum GivenUp {
 /// Error of a call that was refused while the store is unavailable.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no call succeeded for {time}: check that the store runs and is reachable; the engine retries every \
+    "no call to the store succeeded for {time}: check that the store runs and is reachable; the engine retries every \
      second and resumes by itself; last error: {last}"
 )]
 struct LeftAlone {

@@ -322,7 +322,7 @@ async fn a_refusal_says_since_when_why_and_what_to_do() {
     tokio::time::sleep(seconds(90)).await;
     outage.store.now().await.unwrap_err();
     let text = outage.store.now().await.unwrap_err().with_causes();
-    let wanted = "the store is unavailable: no call succeeded for 1m30s: check that the \
+    let wanted = "the store is unavailable: no call to the store succeeded for 1m30s: check that the \
                   store runs and is reachable; the engine retries every second and resumes by itself; \
                   last error: Now was to fail before";
     assert_eq!(text, wanted);

@@ -48,7 +48,7 @@ impl Shared {
                     runner.host().or_else(|| runner.targets(job).into_iter().nth(place))
                 });
                 let Some(host) = called.filter(|host| !host.is_empty()) else { return };
-                tracing::debug!(kind = %name, host, "called service asked to wait: holding calls of this node to it");
+                tracing::debug!(kind = %name, host, "the called service asked its clients to wait: this node delays its calls to that service");
                 self.admission.apply(Fact::HostHeld { host, kind: name, until });
             }
             Hold::Kind => {

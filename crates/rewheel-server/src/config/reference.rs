@@ -96,7 +96,7 @@ pub const SETTINGS: &[Setting] = &[
     is("server.limits", "write_timeout", "\"30s\"", "Time after which the server closes a connection if the client does not read the response."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "URL of the database: `sqlite://file`, `postgres://user@host/database`, or `memory://` for experiments (jobs are lost when the process ends)."),
-    unset("store", "pool_max", "16", "Maximum number of connections for work to a database server, 2 to 1,000 (default: `pool_max` in the URL, or 8). Each node uses two more connections. Not for SQLite."),
+    unset("store", "pool_max", "16", "Maximum number of connections to the database server for work, without the two for heartbeats and notifications; 2 to 1,000 (default: `pool_max` in the URL, or 8). Each node uses two more connections. Not for SQLite."),
 
     is("engine", "name", "\"rewheel\"", "Name of this node."),
     unset("engine", "region", "\"eu\"", "Region of this node. It calls the callback URLs of its own region first."),

@@ -156,7 +156,7 @@ impl Unmasking {
         }
         if masks.len() != hidden.len() {
             let why = format!(
-                "has {} masked values, but the server has {} stored secrets: send all masked values, or send the real value of each secret",
+                "has {} masked values, but the server has {} stored secrets: send all masked values back unchanged, or send the real value of each secret",
                 masks.len(),
                 hidden.len()
             );

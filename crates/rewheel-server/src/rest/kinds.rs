@@ -178,7 +178,7 @@ fn settings(
     }
     match parse_settings(&filled) {
         Err(problem) if !names.is_empty() && parse_settings(text).is_ok() => Err(problem.hint(format!(
-            "these defaults are from [defaults.kind] in the config file of the server: {}; send the settings that do not fit",
+            "these defaults are from [defaults.kind] in the config file of the server: {}; if one of them does not fit, send your own value for it",
             names.join(", ")
         ))),
         parsed => parsed,

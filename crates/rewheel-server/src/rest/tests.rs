@@ -122,7 +122,7 @@ async fn a_server_whose_store_is_away_says_so_quickly_until_it_is_back() {
         if fault == Fault::Before {
             let (_, _, body) = ask(&app, Method::GET, "/v1/jobs").await;
             let detail = body["detail"].as_str().unwrap();
-            assert!(detail.contains("no call succeeded for 5"), "{detail}");
+            assert!(detail.contains("no call to the store succeeded for 5"), "{detail}");
             assert_eq!(body["hint"], "nothing was stored; send the request again in a moment");
         }
         *fault_now.lock().unwrap() = None;

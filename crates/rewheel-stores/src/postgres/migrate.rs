@@ -134,7 +134,7 @@ async fn begin(client: &Client, schema: &str) -> Result<(), VerbError> {
     if encoding != "UTF8" {
         return Err(VerbError::Said(broken(
             format!(
-                "the database has the encoding {encoding}, which cannot store every text: create a database with ENCODING 'UTF8', and use it in the store's URL"
+                "the database has the encoding {encoding}, which cannot store every character: create a database with ENCODING 'UTF8', and use it in the store's URL"
             ),
             None,
         )));

@@ -165,7 +165,7 @@ impl Default for Backoffs {
 pub enum NameError {
     /// The name is not allowed.
     #[error(
-        "`{0}` is not a valid backoff name: use 1 to 64 characters (a-z, 0-9, `_`, `-`, `.`) that are not \
+        "`{0}` is not a valid backoff name: use 1 to 64 characters (a-z, 0-9, `_`, `-`, `.`), and not \
          the name of a built-in backoff such as `fixed`"
     )]
     Invalid(String),

@@ -81,7 +81,7 @@ fn job() -> Object {
         .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
         .may("attempts", list(reference("Attempt")), "The failed attempts, oldest first.")
         .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first and the latest attempts of a job.")
-        .may("audit", list(reference("AuditEntry")), "Changes of the job by operators and nodes, oldest first.")
+        .may("audit", list(reference("AuditEntry")), "Changes made to the job by operators and nodes, oldest first.")
         .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
 }
 
