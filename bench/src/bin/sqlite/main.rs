@@ -7,8 +7,8 @@ use rewheel_core::store::{
     WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Retain, Role,
-    Shard, Timestamp,
+    Actor, Format, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Retain,
+    Role, Shard, Timestamp,
 };
 use rewheel_stores::SqliteStore;
 use rusqlite::{Connection, params};
@@ -150,6 +150,7 @@ async fn ours(file: &Path, keep: Duration) -> Result<(f64, f64)> {
         lane,
         limit: CLAIM_BATCH,
         attempt_timeout: Duration::from_secs(30),
+        attempt_timeout_ceiling: Duration::from_secs(3_600),
         grace: Duration::from_secs(5),
     }];
     let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: CLAIM_BATCH };
@@ -177,7 +178,8 @@ async fn prepare(store: &SqliteStore) -> Result<(HolderId, Lane)> {
     store.put_kinds(&[new], &Actor::new("bench")).await?;
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(2));
     let lease_ttl = Duration::from_secs(60);
-    store.join(&NewHolder { id, name: "bench".to_owned(), role: Role::Engine, lease_ttl }).await?;
+    let (name, role, format) = ("bench".to_owned(), Role::Engine, Format::CURRENT);
+    store.join(&NewHolder { id, name, role, lease_ttl, format }).await?;
     Ok((id, Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE }))
 }
 
