@@ -101,7 +101,7 @@ fn settings(settings: &str, takeovers_max: u32) -> AuditFields {
 pub struct Parked {
     /// When it was parked. Time alone never unparks a kind.
     pub since: Timestamp,
-    /// Set if the called service asked to wait: nobody probes before.
+    /// Set if the called service asked to wait: no holder probes the kind before this time.
     pub until: Option<Timestamp>,
     /// The reason shown to users.
     pub reason: String,
@@ -144,7 +144,7 @@ pub enum KindChange {
         /// The reason shown to users if the kind is parked.
         reason: String,
     },
-    /// The called service asked to wait: parks the kind, and nobody probes before this time has passed. One holder is enough,
+    /// The called service asked to wait: parks the kind, and no holder probes it before this time has passed. One holder is enough,
     /// because the service said so itself. A longer hold stays.
     Hold {
         /// How long to wait.

@@ -357,7 +357,7 @@ pub trait Store:
     fn watch(&self) -> Box<dyn Watch>;
 
     /// Returns a number that differs from the one before if another process may have changed jobs without a report to watchers in
-    /// this process: then any lane may have changed. Whoever reads it first and then lists lanes misses nothing that was committed.
+    /// this process: then any lane may have changed. A caller that reads this number first and then lists lanes misses no committed job.
     /// A store whose users can write jobs by SQL need not notice those.
     async fn unreported_changes(&self) -> StoreResult<u64>;
 
@@ -406,7 +406,7 @@ pub struct Risk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
     /// None.
-    Nobody,
+    None,
     /// Watchers in the process that made the change.
     Process,
     /// Watchers in every process.

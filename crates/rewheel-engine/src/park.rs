@@ -5,7 +5,7 @@
 //! unparks it: one holder at a time may run one job as a probe. If it succeeds, all holders resume, each with one attempt at
 //! first and one more for each success.
 //!
-//! A kind with `hold = "kind"` is parked as soon as the called service asks to wait, and nobody probes before that time.
+//! A kind with `hold = "kind"` is parked as soon as the called service asks to wait, and no holder probes it before that time.
 
 mod hold;
 mod target;

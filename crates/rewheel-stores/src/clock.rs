@@ -10,7 +10,7 @@ pub(crate) fn now(offset: &ClockOffset) -> Timestamp {
     offset.apply(Timestamp::from_millis(millis))
 }
 
-/// Returns what is left until an instant, to the nanosecond: whoever waits for it adds its own
+/// Returns what is left until an instant, to the nanosecond: the task that waits adds its own
 /// roundings.
 #[cfg(feature = "sqlite")]
 pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {

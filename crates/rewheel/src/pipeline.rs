@@ -94,7 +94,7 @@ const STEPS_MAX: usize = 8;
 
 impl Pipeline {
     /// The most steps a pipeline can have: what each needs while it runs is kept in the future
-    /// itself, and nobody understands a stack of nine.
+    /// itself, and a stack of nine is too hard to understand.
     pub const STEPS_MAX: usize = STEPS_MAX;
 
     /// [`explain`](Pipeline::explain) warns about retries that make more attempts than this.

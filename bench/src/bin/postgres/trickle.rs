@@ -88,7 +88,10 @@ async fn measure(database: &Database, load: &Load) -> Result<Vec<Part>> {
         trickle(&submitting, load, nth * each, each).await?;
         let last = Instant::now();
         while done.load(Ordering::Relaxed) < (nth + 1) * each {
-            ensure!(last.elapsed() < GIVE_UP, "jobs are left that nobody claims");
+            ensure!(
+                last.elapsed() < GIVE_UP,
+                "no job was claimed for too long, although some are waiting"
+            );
             tokio::time::sleep(millis(1)).await;
         }
         let after = counters.buffers_so_far().await?.total();

@@ -56,7 +56,7 @@ impl Echo {
 
     /// Returns how many of the same requests `wrk` makes per second, over as many connections.
     fn wrk(&self) -> Result<f64> {
-        let headers = self.seen.headers.get().context("nobody called")?;
+        let headers = self.seen.headers.get().context("the echo server was not called")?;
         // Headers that wrk writes itself are left out.
         let mut script = format!("wrk.method = 'POST'\nwrk.body = '{}'\n", PAYLOAD.escape_ascii());
         let own = [axum::http::header::HOST, axum::http::header::CONTENT_LENGTH];

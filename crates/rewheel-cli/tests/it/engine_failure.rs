@@ -7,7 +7,7 @@ use std::process::Stdio;
 #[test]
 fn a_server_whose_engine_fails_ends_with_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody listens on port 1: the attempt fails, and its result has to be settled.
+    // No process listens on port 1: the attempt fails, and the engine has to settle its result.
     let config = "[kinds.mail]
         runner = \"callback\"
         callback = { url = \"http://127.0.0.1:1/\", allow = [\"127.0.0.0/8\"] }";

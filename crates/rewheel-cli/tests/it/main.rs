@@ -20,6 +20,7 @@ mod lab;
 mod bench;
 mod docs;
 mod caps;
+mod ceilings;
 mod notify;
 mod redrive;
 mod tokens;

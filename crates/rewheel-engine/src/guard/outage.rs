@@ -71,7 +71,7 @@ impl Away {
     pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
         let text = error.with_causes();
         tracing::debug!(verb, error = text, "store call failed, retrying");
-        // What it means is said by whoever repeats it; what caused it is to be kept.
+        // The caller that repeats this error adds what it means. Keep only the cause here.
         self.enter().last = error.causes().unwrap_or(text);
     }
 

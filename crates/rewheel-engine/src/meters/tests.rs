@@ -12,7 +12,7 @@ fn names_are_what_both_worlds_ask_for() {
         assert!(meter.name.starts_with("rewheel.") && meter.name.chars().all(is_plain));
         assert!(meter.unit == "s" || meter.unit.starts_with('{'), "{}", meter.name);
         assert!(meter.help.ends_with('.') && !meter.help.contains('\n'), "{}", meter.name);
-        assert!(!meter.labels.contains(&"tenant"), "nobody bounds the number of tenants");
+        assert!(!meter.labels.contains(&"tenant"), "the number of tenants is not limited");
         let is_total = meter.prometheus_name().ends_with("_total");
         assert_eq!(is_total, meter.form == MeterType::Counter, "{}", meter.name);
     }

@@ -56,7 +56,7 @@ pub(super) fn guard(
     handler.route_layer(from_fn_with_state((Arc::clone(app), access), admit))
 }
 
-/// Lets a request through to its route, with whoever sends it.
+/// Passes a request on to its route, together with its caller.
 async fn admit(
     State((app, access)): State<(Arc<App>, Access)>,
     mut request: Request,

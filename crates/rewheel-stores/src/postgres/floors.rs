@@ -138,7 +138,7 @@ impl Floors {
                     floor.looked = reading.began;
                 }
             }
-            // Nobody has read below `from` lately.
+            // No statement has read below `from` lately.
             None if from != i64::MIN => {}
             None => {
                 if known.floors.len() >= FLOORS_MAX {
@@ -155,7 +155,7 @@ impl Floors {
         self.look_after(|hold| hold)
     }
 
-    /// As `look`, for callers that nobody waits for: they look early if looks take long, so that others need not.
+    /// Like `look`, for background work. If looks take long, background work looks early, so that a claim does not have to.
     pub(super) fn look_early(&self) -> Option<Reading> {
         self.look_after(|hold| if hold > LOOK_EVERY { hold / 2 } else { hold })
     }

@@ -243,8 +243,8 @@ pub async fn are_listed_by_their_parent(subject: &Subject) {
 /// Watchers hear of their lanes.
 pub async fn wake_a_watcher_of_their_lane(subject: &Subject) {
     let (holder, lease) = charged(subject).await;
-    if subject.store.capabilities().wakes == Wakes::Nobody {
-        subject.skip("wakes nobody");
+    if subject.store.capabilities().wakes == Wakes::None {
+        subject.skip("sends no wake-ups");
         return;
     }
     let mut watch = subject.store.watch();

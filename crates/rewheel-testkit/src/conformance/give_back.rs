@@ -194,8 +194,8 @@ pub async fn takes_back_a_recorded_start(subject: &Subject) {
 
 /// A watcher is woken for a job that was given back.
 pub async fn wakes_a_watcher(subject: &Subject) {
-    if subject.store.capabilities().wakes == Wakes::Nobody {
-        return subject.skip("wakes nobody");
+    if subject.store.capabilities().wakes == Wakes::None {
+        return subject.skip("sends no wake-ups");
     }
     let (holder, lease) = subject.leased("charge").await;
     let mut watch = subject.store.watch();

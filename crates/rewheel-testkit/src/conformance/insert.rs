@@ -263,8 +263,8 @@ pub async fn takes_a_due_in_the_far_future(subject: &Subject) {
 
 /// A watcher is woken for a new job before the next poll.
 pub async fn wakes_a_watcher(subject: &Subject) {
-    if subject.store.capabilities().wakes == Wakes::Nobody {
-        return subject.skip("wakes nobody");
+    if subject.store.capabilities().wakes == Wakes::None {
+        return subject.skip("sends no wake-ups");
     }
     subject.kinds(&["charge"]).await;
     let mut watch = subject.store.watch();

@@ -355,8 +355,8 @@ pub async fn takes_what_is_overdue_but_not_swept(subject: &Subject) {
 
 /// A watcher is woken for a released job.
 pub async fn wakes_a_watcher_when_it_lets_go(subject: &Subject) {
-    if subject.store.capabilities().wakes == Wakes::Nobody {
-        return subject.skip("wakes nobody");
+    if subject.store.capabilities().wakes == Wakes::None {
+        return subject.skip("sends no wake-ups");
     }
     let (holder, lease) = subject.leased("charge").await;
     let mut watch = subject.store.watch();

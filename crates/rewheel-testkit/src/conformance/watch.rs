@@ -14,10 +14,10 @@ fn watcher(subject: &Subject) -> Option<Box<dyn Watch>> {
     let can = subject.store.capabilities();
     match can.wakes {
         Wakes::Process | Wakes::Fleet => Some(subject.store.watch()),
-        Wakes::Nobody => {
+        Wakes::None => {
             #[expect(clippy::print_stderr, reason = "a case that was skipped must say so")]
             {
-                eprintln!("skipped: {} wakes nobody", can.name);
+                eprintln!("skipped: {} sends no wake-ups", can.name);
             }
             None
         }

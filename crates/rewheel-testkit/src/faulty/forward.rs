@@ -308,7 +308,7 @@ impl Store for FaultyStore {
 
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
-        let wakes = if self.is_silent { Wakes::Nobody } else { inner.wakes };
+        let wakes = if self.is_silent { Wakes::None } else { inner.wakes };
         Capabilities { wakes, ..inner }
     }
 

@@ -152,6 +152,7 @@ async fn an_address_that_is_not_allowed_is_not_reached() {
 
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_asked_for_again() {
-    let (verdict, failure) = failed(call_once(&json!({"url": "http://nobody.invalid/"})).await);
+    let (verdict, failure) =
+        failed(call_once(&json!({"url": "http://unknown-host.invalid/"})).await);
     assert_eq!((verdict, failure.category()), (Verdict::Retry, Category::Io), "{failure}");
 }

@@ -50,7 +50,7 @@ async fn a_word_in_sql_wakes() {
     let wake = format!("SELECT {}.rewheel_wake()", schema.name());
     visitor.batch_execute(&wake).await.expect("told");
     let change = soon("it hears of that", watch.changed()).await;
-    assert_eq!(change, StoreChange::AnyLane, "nobody said which");
+    assert_eq!(change, StoreChange::AnyLane, "the call named no lane");
 }
 
 #[tokio::test]

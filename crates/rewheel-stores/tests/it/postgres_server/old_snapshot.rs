@@ -53,7 +53,7 @@ async fn round(node: &Node, holder: HolderId, jobs: usize) {
 
 /// Returns how many index entries a store reads per round, dead ones included.
 async fn cost(rounds: usize, jobs: usize, listed_min: usize) -> BTreeMap<&'static str, f64> {
-    // An own database: the old snapshot concerns nobody else.
+    // A database of its own, so that the old snapshot does not affect other tests.
     let database = Database::fresh("").await;
     let visitor = database.connect().await;
     let old = database.connect().await;

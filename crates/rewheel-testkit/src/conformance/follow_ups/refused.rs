@@ -18,7 +18,7 @@ async fn refused(subject: &Subject, job: NewJob) -> Job {
     check_letter(&letter);
     assert_eq!((letter.parent, &letter.lane.kind), (Some(lease.job), &job.kind));
     let unannounced = subject.store.unannounced(100).await.unwrap();
-    assert!(unannounced.iter().any(|dead| dead.job == job.id), "nobody hears of it");
+    assert!(unannounced.iter().any(|dead| dead.job == job.id), "no notification will be sent");
     subject.balance().await;
     // A repetition changes nothing.
     let again = subject.settle(holder, &submitting(lease, std::slice::from_ref(&job))).await;

@@ -86,7 +86,7 @@ async fn stay_within_limits(store: &Arc<dyn Store>, engine: Engine, jobs: Jobs) 
     let worker = engine.worker_joins("w", WorkerOwner::NoToken).await?;
     let claimed = worker.claim(&[KindName::parse("remote")?], 1).await?;
     assert_eq!(claimed.iter().map(|one| one.job.id).collect::<Vec<_>>(), [jobs.of_worker]);
-    // Nobody stops a worker: the job is taken away when it is overdue.
+    // The server cannot stop the worker. Another node takes over the job when it has passed its time limit.
     let Status::Leased { overdue, .. } = claimed[0].job.status else { panic!("{claimed:?}") };
     assert!(overdue.since(before) < HOUR * 2, "it is overdue {overdue:?}");
     engine.shutdown(seconds(1)).await;
