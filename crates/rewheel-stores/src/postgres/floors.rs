@@ -4,18 +4,19 @@
 //! old snapshot, vacuum removes none. So each lane has a *floor*: the due time up to which it was found empty, at most `now - MARGIN`.
 //! Statements that look for due jobs start there.
 //!
-//! A floor is a hint, because a job may appear below it. It must not hide such a job for long:
+//! A floor is a hint, because a job may appear below it. A floor must not hide such a job for long:
 //!
 //! - A job that commits at most [`MARGIN`] after its due time is never below a floor.
-//! - A job that this process itself puts there (given back, taken over, changed, submitted with a due time in the past) lowers the floor
-//!   right after the commit. A statement that was running meanwhile does not raise it again, see `lowered`.
-//! - Other processes, and transactions that commit late, put jobs there without notice. The *look* finds them: it reads everything below
-//!   the floors, once per second. With many dead rows a look takes long. Then the next one follows after [`LOOK_SHARE`] times its
-//!   duration, but after at most [`LOOK_MAX`]; and in between, once per second, statements start [`LATE`] below the floor. So a job
-//!   that is late by at most that is still found within a second, at a cost that depends on the rate of jobs, not on the age of the
-//!   snapshot.
-//! - A floor without a look for twice that time is not used: the statement reads the whole lane. So the limits above do not depend on
-//!   anybody calling a particular verb.
+//! - This process may itself write a job below a floor: it gives a job back, takes one over, changes one, or submits one with a due time in
+//!   the past. It then lowers the floor right after the commit. A statement that was running meanwhile does not raise it again, see
+//!   `lowered`.
+//! - Another process, or a transaction that commits late, may write a job there, and this process does not know. A *look* finds it: one
+//!   statement that reads everything below the floors, once per second. With many dead rows a look takes long. Then this process waits
+//!   [`LOOK_SHARE`] times as long before the next look, but at most [`LOOK_MAX`]. In the meantime, once per second, a statement starts
+//!   [`LATE`] below the floor. So a job that commits late by at most [`LATE`] is found within a second, and the cost depends on the rate
+//!   of jobs, not on the age of the snapshot.
+//! - If the last look is twice that long ago, statements ignore the floor and read the whole lane. So these limits hold whichever verbs a
+//!   process calls.
 
 use rewheel::{Clock, Moment};
 use rewheel_core::Timestamp;
@@ -26,7 +27,7 @@ use std::time::Duration;
 /// Maximum number of floors: the lanes that an engine reads at once. A statement gets all of them.
 const FLOORS_MAX: usize = 1_000;
 
-/// How far floors stay behind the time: transactions that submit jobs rarely take longer to commit.
+/// How far floors stay behind the time of the store. A transaction that submits a job rarely takes longer to commit.
 const MARGIN: Duration = Duration::from_millis(200);
 
 /// How far below a floor statements look once per second. Transactions of applications rarely take longer.
@@ -35,7 +36,7 @@ pub(super) const LATE: Duration = Duration::from_secs(10);
 /// Minimum time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A look takes at most one part in this many of the time.
+/// A process spends at most this fraction of its time on looks: 1/50.
 const LOOK_SHARE: u32 = 50;
 
 /// Maximum time between two looks, whatever they cost.
@@ -53,7 +54,7 @@ struct Known {
     floors: BTreeMap<i32, Floor>,
     /// The time between two looks.
     hold: Duration,
-    /// When the look that is under way began.
+    /// When the current look began, if one is running.
     looking: Option<Moment>,
     /// Counts how often floors were lowered: a statement that began before that may not have seen the job that caused it.
     lowered: u64,
