@@ -16,6 +16,7 @@ mod subject;
 mod people;
 mod race;
 mod faulty;
+mod thread_log;
 #[cfg(feature = "postgres")]
 mod schema;
 pub mod conformance;
@@ -26,3 +27,4 @@ pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};
 pub use self::subject::{Subject, lane, millis, seconds};
+pub use self::thread_log::ThreadLog;

@@ -6,16 +6,12 @@ use rewheel_core::store::{Filter, PageRequest, ReadStore, StoreError};
 use rewheel_core::{JobId, Report, State};
 use rewheel_engine::{Engine, JobContext, SubmitError};
 use rewheel_stores::MemoryStore;
-use rewheel_testkit::{Fault, FaultyStore, Verb};
-use std::cell::RefCell;
-use std::fmt::{Debug, Write as _};
+use rewheel_testkit::{Fault, FaultyStore, ThreadLog, Verb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, span};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -185,49 +181,12 @@ async fn a_job_whose_insert_lost_its_answer_is_one_job_and_runs_at_once() -> Tes
     Ok(())
 }
 
-thread_local! {
-    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Collects the log lines that an operator would see, separately for each thread: a subscriber for one thread only would miss
-/// call sites that another thread registered first.
-struct Log;
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = write!(self.0, " {}={value:?}", field.name());
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        LINES.with_borrow_mut(|lines| lines.push(line.0));
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_hour_without_the_store_is_told_in_a_line_at_each_end() -> Tested {
-    tracing::subscriber::set_global_default(Log)?;
+    ThreadLog::install(tracing::Level::INFO);
     let world = World::new(Away::Refuses).await?;
     world.submit(5, seconds(0)).await?;
-    LINES.take();
+    ThreadLog::take();
     world.is_away.send_replace(true);
     for _ in 0..60 {
         tokio::time::sleep(HOUR / 60).await;
@@ -235,7 +194,7 @@ async fn an_hour_without_the_store_is_told_in_a_line_at_each_end() -> Tested {
     }
     world.is_away.send_replace(false);
     tokio::time::sleep(seconds(10)).await;
-    let lines = LINES.take().join("\n");
+    let lines = ThreadLog::take();
     let count = |text: &str| lines.matches(text).count();
     assert_eq!((count("WARN"), count("store unavailable")), (1, 1), "{lines}");
     assert!(lines.contains("the store is unavailable: "), "{lines}");
