@@ -8,14 +8,14 @@ use super::row::{
 use crate::job_columns::{Column, JobColumns, StatusColumn};
 use rewheel_core::{HolderId, Job, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, When};
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{Kind, ToSql, Type};
 use uuid::Uuid;
 
 /// Every column of a job. To add one: list it here, read it in [`read`], and add it to the three tables in a migration.
 pub(super) const JOB: JobColumns<New> = JobColumns {
     columns: &[
-        given("id", Type::UUID_ARRAY, |jobs| all(jobs, |job, _| uuid(job.id))),
-        given("lane", Type::INT4_ARRAY, |jobs| all(jobs, |_, lane| lane)),
+        given("id", Use::Always, Type::UUID_ARRAY, |jobs| all(jobs, |job, _| uuid(job.id))),
+        given("lane", Use::Always, Type::INT4_ARRAY, |jobs| all(jobs, |_, lane| lane)),
         Column::named("due_ms"),
         Column::named("because"),
         Column::named("fence"),
@@ -26,25 +26,31 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
         Column::named("takeovers_counted"),
         Column::moved("created_ms"),
         Column::named("deadline_ms"),
-        given("attempts_max", Type::INT8_ARRAY, |jobs| {
+        given("attempts_max", Use::Often, Type::INT8_ARRAY, |jobs| {
             some(jobs, |job| job.attempts_max.map(i64::from))
         }),
-        given("attempt_timeout_ms", Type::INT8_ARRAY, |jobs| {
+        given("attempt_timeout_ms", Use::Often, Type::INT8_ARRAY, |jobs| {
             some(jobs, |job| job.attempt_timeout.map(millis))
         }),
-        given("backoff", Type::TEXT_ARRAY, |jobs| {
+        given("backoff", Use::Often, Type::TEXT_ARRAY, |jobs| {
             some(jobs, |job| job.backoff.map(|backoff| backoff.to_string()))
         }),
-        given("key", Type::TEXT_ARRAY, |jobs| some(jobs, |job| job.key.as_ref().map(Key::as_str))),
-        given("shard_key", Type::TEXT_ARRAY, |jobs| {
+        given("key", Use::Often, Type::TEXT_ARRAY, |jobs| {
+            some(jobs, |job| job.key.as_ref().map(Key::as_str))
+        }),
+        given("shard_key", Use::Often, Type::TEXT_ARRAY, |jobs| {
             some(jobs, |job| job.shard_key.as_ref().map(ShardKey::as_str))
         }),
-        given("traceparent", Type::TEXT_ARRAY, |jobs| some(jobs, |job| job.traceparent.as_deref())),
-        given("parent", Type::UUID_ARRAY, |jobs| some(jobs, |job| job.parent.map(uuid))),
+        given("traceparent", Use::Often, Type::TEXT_ARRAY, |jobs| {
+            some(jobs, |job| job.traceparent.as_deref())
+        }),
+        given("parent", Use::Rare, Type::UUID_ARRAY, |jobs| some(jobs, |job| job.parent.map(uuid))),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
-        given("payload", Type::BYTEA_ARRAY, |jobs| all(jobs, |job, _| job.payload.as_slice())),
+        given("payload", Use::Always, Type::BYTEA_ARRAY, |jobs| {
+            all(jobs, |job, _| job.payload.as_slice())
+        }),
     ],
     status: &[
         StatusColumn { name: "state", live: "jobs.state", ended: "state" },
@@ -63,13 +69,19 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
 /// From these an insert computes `due_ms` and `deadline_ms`, since times may be relative to the server's clock, and `attempt` and
 /// `attempts_before`, which are the same for a new job.
 static COMPUTED_FROM: [(&str, New); 5] = [
-    ("due_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| at(job.due)))),
-    ("due_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| within(job.due)))),
-    ("deadline_at", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(at)))),
-    ("deadline_in", New(Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(within)))),
+    ("due_at", New(Use::Often, Type::INT8_ARRAY, |jobs| some(jobs, |job| at(job.due)))),
+    ("due_in", New(Use::Always, Type::INT8_ARRAY, |jobs| some(jobs, |job| within(job.due)))),
+    (
+        "deadline_at",
+        New(Use::Often, Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(at))),
+    ),
+    (
+        "deadline_in",
+        New(Use::Often, Type::INT8_ARRAY, |jobs| some(jobs, |job| job.deadline.and_then(within))),
+    ),
     (
         "attempts_made",
-        New(Type::INT8_ARRAY, |jobs| {
+        New(Use::Rare, Type::INT8_ARRAY, |jobs| {
             some(jobs, |job| (job.attempts_before > 0).then(|| i64::from(job.attempts_before)))
         }),
     ),
@@ -147,65 +159,113 @@ fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
     })
 }
 
-/// Stands for the parameters with new jobs, one array per column. They are the last parameters of a statement.
-pub(super) const NEW_JOB_ARRAYS: &str = "new_job_arrays";
+/// How often jobs have a value in a column. A statement leaves out the columns that no job of its batch uses: PostgreSQL spends time on
+/// every array and every job, also if the array is empty. There is one statement for each of these values and not one for each set of
+/// columns, because every connection prepares each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// Every job has a value.
+    Always,
+    /// Many programs set it for their jobs.
+    Often,
+    /// It belongs to a feature that few jobs use.
+    Rare,
+}
 
-/// Returns what a name in braces stands for in an SQL file of this store, in a statement with so many other parameters.
-pub(super) fn meaning(name: &str, others: usize) -> Option<String> {
-    let texts: Vec<String> = match name {
-        NEW_JOB_ARRAYS => {
-            let types = array_types().zip(others + 1..);
-            types.map(|(array, number)| format!("${number}::{}", array.name())).collect()
+/// Every [`Use`] in ascending order.
+pub(super) const USES: [Use; 3] = [Use::Always, Use::Often, Use::Rare];
+
+/// Stands for the new jobs: a table `given` with all columns of `arrays`. Its arrays are the last parameters of a statement.
+pub(super) const NEW_JOBS: &str = "new_jobs";
+
+/// Returns what a name in braces stands for in an SQL file of this store, in a statement with so many other parameters. `used` says
+/// which columns of new jobs the statement takes; it reads the others as NULLs.
+pub(super) fn meaning(name: &str, others: usize, used: Use) -> Option<String> {
+    if name != NEW_JOBS {
+        return JOB.meaning(name);
+    }
+    let list = |texts: Vec<String>| texts.join(", ");
+    let types = array_types(used).zip(others + 1..);
+    let params =
+        list(types.map(|(array, number)| format!("${number}::{}", array.name())).collect());
+    let (taken, left_out): (Vec<_>, Vec<_>) = arrays().partition(|(_, new)| new.0 <= used);
+    let names = list(taken.iter().map(|(name, _)| (*name).to_owned()).collect());
+    let given = format!("unnest({params}) AS given ({names})");
+    let null =
+        |(name, New(_, array, _)): &(&str, &New)| format!("NULL::{} AS {name}", element(array));
+    Some(match left_out.as_slice() {
+        [] => given,
+        some => {
+            let nulls = list(some.iter().map(null).collect());
+            format!("(SELECT given.*, {nulls} FROM {given}) AS given")
         }
-        // The names of those columns.
-        "new_job" => arrays().map(|(name, _)| name.to_owned()).collect(),
-        name => return JOB.meaning(name),
-    };
-    Some(texts.join(", "))
+    })
 }
 
 /// Returns the types of the parameters with new jobs.
-pub(super) fn array_types() -> impl Iterator<Item = &'static Type> {
-    arrays().map(|(_, New(array, _))| array)
+pub(super) fn array_types(used: Use) -> impl Iterator<Item = &'static Type> {
+    arrays().filter(move |(_, new)| new.0 <= used).map(|(_, New(_, array, _))| array)
 }
 
-/// Returns the parameters with new jobs, each with the number of its lane.
-pub(super) fn array_params<'a>(jobs: &[(&'a NewJob, i32)]) -> Vec<Array<'a>> {
-    arrays().map(|(_, New(_, values))| values(jobs)).collect()
+/// Returns the parameters with new jobs, each with the number of its lane, and which statement takes them.
+pub(super) fn array_params<'a>(jobs: &[(&'a NewJob, i32)]) -> (Use, Vec<Array<'a>>) {
+    let columns: Vec<(Use, Values<'a>)> =
+        arrays().map(|(_, New(usual, _, values))| (*usual, values(jobs))).collect();
+    let used = columns.iter().filter(|(_, values)| values.any).map(|(usual, _)| *usual).max();
+    let used = used.unwrap_or(Use::Always);
+    let taken = columns.into_iter().filter(|(usual, _)| *usual <= used);
+    (used, taken.map(|(_, values)| values.array).collect())
 }
 
 fn arrays() -> impl Iterator<Item = (&'static str, &'static New)> {
     JOB.values().chain(COMPUTED_FROM.iter().map(|(name, new)| (*name, new)))
 }
 
-/// The type of an array, and its values for new jobs.
-pub(super) struct New(Type, ValuesOf);
+/// Returns the name of the type of an array's elements.
+fn element(array: &Type) -> &str {
+    match array.kind() {
+        Kind::Array(element) => element.name(),
+        _ => array.name(),
+    }
+}
 
-type ValuesOf = for<'a> fn(&[(&'a NewJob, i32)]) -> Array<'a>;
+/// How often jobs have a value, the type of the array, and its values for new jobs.
+pub(super) struct New(Use, Type, ValuesOf);
+
+type ValuesOf = for<'a> fn(&[(&'a NewJob, i32)]) -> Values<'a>;
 
 /// One column of new jobs.
+pub(super) struct Values<'a> {
+    array: Array<'a>,
+    /// Whether a job has a value. If none has one, the array is empty, and the statement reads NULLs.
+    any: bool,
+}
+
+/// A parameter with one column of new jobs.
 pub(super) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-const fn given(name: &'static str, array: Type, values: ValuesOf) -> Column<New> {
-    Column::submitted(name, New(array, values))
+const fn given(name: &'static str, usual: Use, array: Type, values: ValuesOf) -> Column<New> {
+    Column::submitted(name, New(usual, array, values))
 }
 
 /// Builds a column in which every job has a value.
 fn all<'a, T: ToSql + Sync + Send + 'a>(
     jobs: &[(&'a NewJob, i32)],
     value: impl Fn(&'a NewJob, i32) -> T,
-) -> Array<'a> {
-    Box::new(jobs.iter().map(|(job, lane)| value(job, *lane)).collect::<Vec<T>>())
+) -> Values<'a> {
+    let values: Vec<T> = jobs.iter().map(|(job, lane)| value(job, *lane)).collect();
+    Values { array: Box::new(values), any: true }
 }
 
-/// Builds a column that is empty unless at least one job has a value. The statement reads what is missing as NULLs.
+/// Builds a column in which some jobs may have a value.
 fn some<'a, T: ToSql + Sync + Send + 'a>(
     jobs: &[(&'a NewJob, i32)],
     value: impl Fn(&'a NewJob) -> Option<T>,
-) -> Array<'a> {
-    let values: Vec<Option<T>> = jobs.iter().map(|(job, _)| value(job)).collect();
-    let is_empty = values.iter().all(Option::is_none);
-    Box::new(if is_empty { Vec::new() } else { values })
+) -> Values<'a> {
+    let any = jobs.iter().any(|(job, _)| value(job).is_some());
+    let used = if any { jobs } else { &[] };
+    let values: Vec<Option<T>> = used.iter().map(|(job, _)| value(job)).collect();
+    Values { array: Box::new(values), any }
 }
 
 fn at(when: When) -> Option<i64> {

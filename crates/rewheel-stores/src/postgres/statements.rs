@@ -3,7 +3,7 @@
 //! Declared types save a round trip for each statement. They also allow sending a statement without preparing it, which a pooler in
 //! transaction mode requires.
 
-use super::job_columns;
+use super::job_columns::{self, USES, Use};
 use crate::job_columns::fill_in;
 use std::sync::LazyLock;
 use tokio_postgres::types::Type;
@@ -19,16 +19,43 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Fills in the columns of a job. If the statement stores new jobs, their columns are its last parameters.
+    /// Fills in the columns of a job.
     fn new(file: &str, types: &[Type]) -> Statement {
+        let text = fill_in(file, |name| job_columns::JOB.meaning(name));
+        Statement { text, types: types.to_vec() }
+    }
+
+    /// Fills in the columns of a job. The columns of new jobs up to `used` are the last parameters.
+    fn of_new_jobs(file: &str, types: &[Type], used: Use) -> Statement {
         let mut types = types.to_vec();
-        let others = types.len();
-        if file.contains(job_columns::NEW_JOB_ARRAYS) {
-            types.extend(job_columns::array_types().cloned());
-        }
-        let text = fill_in(file, |name| job_columns::meaning(name, others));
+        let text = fill_in(file, |name| job_columns::meaning(name, types.len(), used));
+        types.extend(job_columns::array_types(used).cloned());
         Statement { text, types }
     }
+}
+
+/// A statement that stores new jobs, in one form for each [`Use`] of their columns.
+#[derive(Debug)]
+pub(super) struct NewJobsSql([Sql; USES.len()]);
+
+impl NewJobsSql {
+    pub(super) fn with(&self, used: Use) -> &Sql {
+        &self.0[used as usize]
+    }
+}
+
+macro_rules! statements_of_new_jobs {
+    ($($name:ident = $file:literal ($($type:ident),*);)*) => {
+        $(pub(super) static $name: NewJobsSql = NewJobsSql([
+            Sql::new(|| Statement::of_new_jobs(include_str!($file), &[$(Type::$type),*], USES[0])),
+            Sql::new(|| Statement::of_new_jobs(include_str!($file), &[$(Type::$type),*], USES[1])),
+            Sql::new(|| Statement::of_new_jobs(include_str!($file), &[$(Type::$type),*], USES[2])),
+        ]);)*
+
+        /// Every such statement with the name of its file.
+        #[cfg(test)]
+        static ALL_OF_NEW_JOBS: &[(&str, &NewJobsSql)] = &[$(($file, &$name)),*];
+    };
 }
 
 macro_rules! statements {
@@ -40,6 +67,12 @@ macro_rules! statements {
         #[cfg(test)]
         static ALL: &[(&str, &Sql)] = &[$(($file, &$name)),*];
     };
+}
+
+statements_of_new_jobs! {
+    INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
+        INT4_ARRAY);
+    INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
 }
 
 statements! {
@@ -102,15 +135,12 @@ statements! {
     IDEMPOTENCY_RELEASE = "sql/idempotency_release.sql" (BYTEA, UUID);
     IDEMPOTENCY_RENEW = "sql/idempotency_renew.sql" (INT8, BYTEA, UUID, INT8);
     IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
-    INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
-        INT4_ARRAY);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
-    INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT, INT4);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
@@ -185,13 +215,18 @@ statements! {
 
 #[cfg(test)]
 mod tests {
+    use super::job_columns::{JOB, USES, Use, array_types};
     use super::{
-        ALL, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_MANY, REDRIVE, SETTLE_KEEP,
+        ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, REDRIVE,
+        SETTLE_KEEP,
     };
 
     #[test]
     fn every_statement_is_filled_in() {
-        for (file, sql) in ALL {
+        let of_new_jobs = ALL_OF_NEW_JOBS
+            .iter()
+            .flat_map(|(file, forms)| forms.0.iter().map(move |sql| (file, sql)));
+        for (file, sql) in ALL.iter().map(|(file, sql)| (file, *sql)).chain(of_new_jobs) {
             assert!(!sql.text.contains(['{', '}']), "{file}: {}", sql.text);
         }
         assert!(CLAIM.text.contains("RETURNING jobs.id, jobs.lane, "), "{}", CLAIM.text);
@@ -199,13 +234,12 @@ mod tests {
 
     #[test]
     fn every_statement_that_stores_a_job_gives_it_all_columns() {
-        let check = |text, table, except: &[&str]| {
-            super::job_columns::JOB.check_insert(text, table, except);
-        };
+        let check = |text, table, except: &[&str]| JOB.check_insert(text, table, except);
         // A new job has not failed.
         let failure = ["failure_category", "failure_code", "failure_message"];
-        check(&INSERT.text, "rewheel.jobs", &failure);
-        check(&INSERT_MANY.text, "rewheel.jobs", &failure);
+        for sql in ALL_OF_NEW_JOBS.iter().flat_map(|(_, forms)| &forms.0) {
+            check(&sql.text, "rewheel.jobs", &failure);
+        }
         check(&REDRIVE.text, "rewheel.jobs", &[]);
         check(&END_DEAD.text, "rewheel.dead", &[]);
         check(&END_FINISHED.text, "rewheel.finished", &[]);
@@ -215,10 +249,23 @@ mod tests {
 
     #[test]
     fn new_jobs_are_the_last_parameters() {
-        let others = INSERT.types.len() - super::job_columns::array_types().count();
-        let first = format!("unnest(${}::_uuid, ${}::_int4, ", others + 1, others + 2);
-        assert!(INSERT.text.contains(&first), "{}", INSERT.text);
-        let last = format!("${}::_int8) AS given (id, lane, ", INSERT.types.len());
-        assert!(INSERT.text.contains(&last), "{}", INSERT.text);
+        for used in USES {
+            let sql = INSERT.with(used);
+            let others = sql.types.len() - array_types(used).count();
+            let first = format!("unnest(${}::_uuid, ${}::_int4, ", others + 1, others + 2);
+            assert!(sql.text.contains(&first), "{}", sql.text);
+            let last = format!("${}::_int8) AS given (id, lane, ", sql.types.len());
+            assert!(sql.text.contains(&last), "{}", sql.text);
+        }
+    }
+
+    #[test]
+    fn columns_that_no_job_uses_are_no_parameters() {
+        let arrays = |used| INSERT.with(used).text.matches("NULL::").count();
+        let (always, often) = (arrays(Use::Always), arrays(Use::Often));
+        assert!(always > often && often > arrays(Use::Rare), "{always} {often}");
+        let plain = &INSERT.with(Use::Always).text;
+        assert!(plain.contains("NULL::uuid AS parent"), "{plain}");
+        assert!(plain.contains("AS given (id, lane, payload, due_in)"), "{plain}");
     }
 }

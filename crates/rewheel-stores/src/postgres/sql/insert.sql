@@ -1,16 +1,16 @@
 -- insert: stores new jobs and their line in the ledger. Contract: SubmitStore::insert.
 -- $1 is the clock offset; $2 the time, if the transaction has read it already. $3 is the holder of the direct path, if any, $4 the
 -- attempt timeout of jobs without their own, $5 the grace. $6 and $7 are the floors of lanes. $8 to $12 are the lanes of the jobs, each
--- once in the order of their numbers, with kind, tenant, priority and shard. The jobs follow, one array per column; an array that is
--- shorter than the first counts as NULL from there on. Nothing is stored unless all lanes are correct. A job whose deadline is too early
--- is left out; the caller computes from the returned time which jobs those are.
+-- once in the order of their numbers, with kind, tenant, priority and shard. The jobs follow, one array for each column that this form
+-- of the statement takes; an array that is shorter than the first counts as NULL from there on. Nothing is stored unless all lanes are
+-- correct. A job whose deadline is too early is left out; the caller computes from the returned time which jobs those are.
 WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $3 AND died_ms IS NULL FOR KEY SHARE),
 job AS MATERIALIZED (
     SELECT given.*, now,
            coalesce(due_at, rewheel.later(now, due_in)) AS due,
            CASE WHEN deadline_in IS NULL THEN deadline_at ELSE rewheel.later(now, deadline_in) END AS deadline
-      FROM clock, unnest({new_job_arrays}) AS given ({new_job})
+      FROM clock, {new_jobs}
 ),
 -- Nodes cache lane numbers. Meanwhile the kind may have been deleted. After a restore from a backup, or on a standby that lagged, a
 -- number may belong to another lane or to none.

@@ -256,7 +256,7 @@ impl<'a> Insertion<'a> {
             return Ok(None);
         }
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
-        let columns = array_params(rows);
+        let (used, columns) = array_params(rows);
         let columns = columns.iter().map(|column| -> Param<'_> { column.as_ref() });
         let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
         let row = if let Some(direct) = self.insert.direct {
@@ -267,12 +267,12 @@ impl<'a> Insertion<'a> {
             params.extend([&reading.lanes as Param<'_>, &reading.from, lanes]);
             params.extend(names.params());
             params.extend(columns);
-            session.one(&INSERT, &params).await?
+            session.one(INSERT.with(used), &params).await?
         } else {
             let mut params: Vec<Param<'_>> = vec![&offset, &now, lanes];
             params.extend(names.params());
             params.extend(columns);
-            session.one(&INSERT_MANY, &params).await?
+            session.one(INSERT_MANY.with(used), &params).await?
         };
         self.now = instant(row.try_get(0)?);
         if !row.try_get::<_, bool>(2)? {
