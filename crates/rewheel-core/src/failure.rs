@@ -62,7 +62,7 @@ impl Failure {
 
     /// Creates the failure of a job that a settle submitted and that cannot be stored.
     pub fn of_follow_up(why: &str) -> Failure {
-        let message = format!("its parent submitted it, but it was refused: {why}");
+        let message = format!("the parent job submitted this job, but the store refused it: {why}");
         Failure::new(Category::Rejected, Some(Failure::FOLLOW_UP_REFUSED), &message)
     }
 

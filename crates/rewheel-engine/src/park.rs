@@ -252,7 +252,7 @@ impl Parking {
                 let was_parked =
                     self.shared.kind(&kind.name).is_some_and(|known| known.parked.is_some());
                 if !was_parked {
-                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: no node starts its jobs until then");
+                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: the called service asked to wait, and no node starts jobs of this kind before that time");
                     self.shared
                         .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
                 }
@@ -261,7 +261,7 @@ impl Parking {
                 let known = self.shared.kind(&kind.name);
                 let settings = known.as_ref().map(|known| &known.settings);
                 let reason = match settings.filter(|settings| settings.breaker.is_none()) {
-                    Some(settings) if settings.hold == Hold::Kind => "the hold has ended",
+                    Some(settings) if settings.hold == Hold::Kind => "the time that the called service asked to wait is over",
                     Some(_) => "its breaker was removed from the settings",
                     None => "a probe succeeded",
                 };

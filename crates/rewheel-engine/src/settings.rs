@@ -118,7 +118,7 @@ impl EngineSettings {
         if self.lease_ttl < Duration::from_millis(300) {
             return wrong(
                 "lease_ttl",
-                "must be 300ms or longer: it is renewed three times per period",
+                "must be 300ms or longer, because the node renews its lease three times in this time",
             );
         }
         if self.statement_timeout < Duration::from_millis(1) {

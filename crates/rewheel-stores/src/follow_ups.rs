@@ -82,9 +82,9 @@ impl FollowUps {
 fn excess(place: usize, bytes: usize, job: &NewJob) -> Option<String> {
     let (count_max, bytes_max) = (Limits::FOLLOW_UPS_MAX, Limits::FOLLOW_UPS_BYTES_MAX);
     if place >= count_max {
-        Some(format!("one settle submits at most {count_max} jobs"))
+        Some(format!("one settle may submit at most {count_max} jobs"))
     } else if bytes > bytes_max {
-        Some(format!("the payloads of one settle have at most {bytes_max} bytes together"))
+        Some(format!("the payloads of all jobs that one settle submits may have at most {bytes_max} bytes together"))
     } else {
         check_backoff(job).err().map(|error| error.to_string())
     }

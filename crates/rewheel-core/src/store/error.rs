@@ -54,7 +54,7 @@ impl fmt::Display for StoreError {
             StoreError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
             StoreError::Ambiguous(why) => write!(
                 f,
-                "the store's response was lost, so the change may have been made or not: {why}"
+                "the store's response was lost, so it is unknown whether the change was made: {why}"
             ),
             StoreError::Full(why) => {
                 write!(f, "the store is full: free disk space; no acknowledged job is lost: {why}")

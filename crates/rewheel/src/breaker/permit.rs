@@ -9,7 +9,7 @@ use std::sync::Arc;
 ///
 /// If dropped without a report, by a cancelled future or a panic, it counts as neither success nor
 /// failure, and the slot of a probe is free again.
-#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+#[must_use = "record the result: if a permit is dropped without a record, the breaker counts neither a success nor a failure"]
 #[derive(Debug)]
 pub struct Permit<'a> {
     machine: &'a Machine,
@@ -18,7 +18,7 @@ pub struct Permit<'a> {
 
 /// A [`Permit`] that keeps its breaker alive. Created by
 /// [`acquire_owned`](super::CircuitBreaker::acquire_owned).
-#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+#[must_use = "record the result: if a permit is dropped without a record, the breaker counts neither a success nor a failure"]
 #[derive(Debug)]
 pub struct OwnedPermit {
     machine: Arc<Machine>,

@@ -83,7 +83,7 @@ impl fmt::Display for Warning {
                 "rate limiter outside of retry: retries do not count against the limit; move it inside the retry"
             }
             Warning::RetryInsideRetry => {
-                "retry inside of retry: attempts can multiply; keep the one nearest to the call"
+                "retry inside of retry: attempts can multiply; keep only the retry nearest to the call"
             }
             Warning::TimeoutInsideRetry => {
                 "timeout inside of retry: it limits each attempt; use attempt_timeout if you want that, or move it outside the retry"
@@ -95,8 +95,7 @@ impl fmt::Display for Warning {
                 "the attempt timeout is not shorter than the total timeout, so no time is left for a retry; make it shorter"
             }
             Warning::NothingEndsAnAttempt => {
-                "no timeout ends an attempt: a call that hangs never fails, so it is neither \
-                 retried nor seen by a breaker; add attempt_timeout"
+                "no attempt timeout: a call that hangs never fails, so no retry repeats it and no breaker counts it; add attempt_timeout"
             }
             Warning::AdaptiveWithoutStatistics => {
                 "adaptive backoff without statistics always uses its longest delays; add statistics"
@@ -105,8 +104,7 @@ impl fmt::Display for Warning {
                 "fixed delay without jitter: clients that fail together retry together; add jitter"
             }
             Warning::ManyAttempts => {
-                "more than 10 attempts: an outage multiplies the load on the dependency; make \
-                 fewer, or use a durable job"
+                "more than 10 attempts: an outage multiplies the load on the dependency; lower attempts_max, or use a durable job"
             }
             Warning::NoTotalLimit => {
                 "no total limit: a call with its retries may take forever; add timeout as the \

@@ -124,7 +124,7 @@ pub mod marker {
 ///
 /// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). Dropping
 /// it at any time cancels the running attempt or the delay.
-#[must_use = "nothing is called until it is awaited, or called if it blocks"]
+#[must_use = "the call does not start until you await it, or until `.call()` if it is blocking"]
 #[derive(Debug)]
 pub struct Call<F, M, J = ByClassify, H = (), S = Setup<Plain>> {
     pub(crate) operation: F,
