@@ -29,11 +29,11 @@ pub struct Explanation {
     pub steps: Vec<String>,
     /// The maximum time of a call, if it is limited.
     pub time_max: Option<Duration>,
-    /// The maximum number of calls to the dependency that one call can become.
+    /// The maximum number of calls to the dependency that one call can cause through retries.
     pub amplification_max: u64,
-    /// What limits the retries of all calls together, if anything does.
+    /// The retry budget that limits the retries of all calls together, if there is one.
     pub retry_budget: Option<String>,
-    /// What about this stack defeats itself.
+    /// Problems of this pipeline.
     pub warnings: Vec<Warning>,
 }
 
@@ -43,9 +43,9 @@ pub struct Explanation {
 pub enum Warning {
     /// The breaker sees one result per series of attempts, and cannot stop the series.
     BreakerOutsideRetry,
-    /// A slot is held during the waits between attempts.
+    /// A call keeps its slot while it waits between attempts.
     BulkheadOutsideRetry,
-    /// Retries are not counted, so the limit can be exceeded several times.
+    /// The limiter does not count retries, so the calls can be several times above the limit.
     LimiterOutsideRetry,
     /// The attempts can multiply.
     RetryInsideRetry,
@@ -55,7 +55,7 @@ pub enum Warning {
     AttemptTimeoutOutsideRetry,
     /// The first attempt may use up the time of all others.
     AttemptTimeoutNotBelowTimeout,
-    /// A call that hangs never fails, so it is neither retried nor counted by a breaker.
+    /// A call that hangs never fails, so no retry repeats it and no breaker counts it.
     NothingEndsAnAttempt,
     /// An adaptive backoff needs the recent failure ratio; without statistics it always uses the
     /// full factor.
@@ -65,7 +65,7 @@ pub enum Warning {
     /// More than [`Pipeline::ATTEMPTS_WARN`](crate::Pipeline::ATTEMPTS_WARN) attempts: they mostly
     /// add load.
     ManyAttempts,
-    /// A call with retries has no longest time.
+    /// The total time of a call with its retries has no limit.
     NoTotalLimit,
 }
 
