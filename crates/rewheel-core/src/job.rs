@@ -23,7 +23,7 @@ pub enum When {
 }
 
 impl When {
-    /// Returns the absolute time, where the store's clock shows `now`.
+    /// Returns the absolute time, if the store's clock shows `now`.
     ///
     /// ```
     /// use rewheel_core::{Timestamp, When};
@@ -71,8 +71,8 @@ pub struct NewJob {
     pub backoff: Option<Backoff>,
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
-    /// Number of attempts that were made before the job was stored, by a call in process. The first attempt of the job gets the next
-    /// number. They do not count against `attempts_max`.
+    /// Number of attempts that a call inside a process made before it was continued as this job. The first attempt of the job gets
+    /// the next number. They do not count against `attempts_max`.
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
     pub parent: Option<JobId>,
@@ -220,7 +220,7 @@ pub struct Job {
     /// Number of attempts used before the job was last redriven; until then, of those that a call made in process before it
     /// was continued as this job. They do not count against `attempts_max`.
     pub attempts_before: u32,
-    /// Number of takeovers from a holder that died or forgot the job.
+    /// Number of takeovers, because the holder died or did not settle the job in time.
     pub takeovers: u32,
     /// Number of takeovers while the job was certainly running; these count against the kind's limit.
     pub takeovers_counted: u32,

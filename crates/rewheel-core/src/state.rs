@@ -40,7 +40,7 @@ pub enum Cause {
     Settle,
     /// A holder returns it without starting it.
     GiveBack,
-    /// Its holder died or forgot it.
+    /// Its holder died, or did not settle the job in time.
     Takeover,
     /// Its deadline has passed.
     Deadline,
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns whether the job is live: it can still run or wait, and it is in the hot table.
+    /// Returns whether a job in this state is live: it waits, runs or is paused.
     pub const fn is_live(self) -> bool {
         match self {
             State::Scheduled | State::Leased | State::Paused => true,

@@ -261,7 +261,9 @@ impl Parking {
                 let known = self.shared.kind(&kind.name);
                 let settings = known.as_ref().map(|known| &known.settings);
                 let reason = match settings.filter(|settings| settings.breaker.is_none()) {
-                    Some(settings) if settings.hold == Hold::Kind => "the time that the called service asked to wait is over",
+                    Some(settings) if settings.hold == Hold::Kind => {
+                        "the time that the called service asked to wait is over"
+                    }
                     Some(_) => "its breaker was removed from the settings",
                     None => "a probe succeeded",
                 };

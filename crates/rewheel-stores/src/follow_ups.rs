@@ -84,7 +84,9 @@ fn excess(place: usize, bytes: usize, job: &NewJob) -> Option<String> {
     if place >= count_max {
         Some(format!("one settle may submit at most {count_max} jobs"))
     } else if bytes > bytes_max {
-        Some(format!("the payloads of all jobs that one settle submits may have at most {bytes_max} bytes together"))
+        Some(format!(
+            "the payloads of all jobs that one settle submits may have at most {bytes_max} bytes together"
+        ))
     } else {
         check_backoff(job).err().map(|error| error.to_string())
     }

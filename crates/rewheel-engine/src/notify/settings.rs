@@ -49,7 +49,10 @@ impl NotifySettings {
             return wrong("window", "must be 1s or longer");
         }
         if self.window > Duration::from_secs(3_600) {
-            return wrong("window", "must be 1h or shorter, because a summary is sent only at the end of the window");
+            return wrong(
+                "window",
+                "must be 1h or shorter, because a summary is sent only at the end of the window",
+            );
         }
         if self.window_max == 0 {
             return wrong("window_max", "must be 1 or more");

@@ -135,7 +135,10 @@ fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
     assert_eq!(says(DueReason::Backoff), "attempt 1 timed out; waiting for the backoff delay");
-    assert_eq!(says(DueReason::RetryAfter), "attempt 1 timed out; waiting as the called service requested");
+    assert_eq!(
+        says(DueReason::RetryAfter),
+        "attempt 1 timed out; waiting as the called service requested"
+    );
     let snoozed = "the runner snoozed the job; no attempt is counted";
     assert_eq!(says(DueReason::Snooze), snoozed);
 }

@@ -34,7 +34,11 @@ fn holder() -> Value {
         .has("renewals", count(), "How often the holder has renewed its lease.")
         .has("joined", time(), "Time at which the holder registered.")
         .has("renewed", time(), "Time of the latest lease renewal.")
-        .has("died", or_null(time()), "Time at which another holder marked this holder as dead. Null if it is alive.")
+        .has(
+            "died",
+            or_null(time()),
+            "Time at which another holder marked this holder as dead. Null if it is alive.",
+        )
         .open("A holder: a node or worker that runs jobs.")
 }
 
@@ -61,7 +65,11 @@ fn here() -> Value {
     let notices = Object::new()
         .has("notifier", text(), "Name of the route.")
         .has("sent", count(), "Notifications that were delivered.")
-        .has("suppressed", count(), "Notifications that were not sent individually, but counted in a summary.")
+        .has(
+            "suppressed",
+            count(),
+            "Notifications that were not sent individually, but counted in a summary.",
+        )
         .has("failed", count(), "Notifications that could not be delivered.")
         .has("summaries", count(), "Summaries that were delivered.")
         .open("Counters of one notification route.");

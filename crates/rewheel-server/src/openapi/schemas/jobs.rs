@@ -170,7 +170,11 @@ fn attempt() -> Value {
         .has("started", time(), "Time at which the attempt started.")
         .has("duration", duration(), "Duration of the attempt.")
         .has("decision", one_of(decisions), "What followed.")
-        .has("delay", or_null(duration()), "Delay before the next attempt. Null if there was no next attempt.")
+        .has(
+            "delay",
+            or_null(duration()),
+            "Delay before the next attempt. Null if there was no next attempt.",
+        )
         .open("An attempt that failed.")
 }
 

@@ -43,7 +43,11 @@ fn operation() -> Value {
         .has("canary", or_null(step), "The canary step in progress. Null without a canary.")
         .has("by", text(), "Who started the operation.")
         .has("created", time(), "Time at which the operation was started.")
-        .has("finished", or_null(time()), "Time at which the operation ended. Null while the operation is running.")
+        .has(
+            "finished",
+            or_null(time()),
+            "Time at which the operation ended. Null while the operation is running.",
+        )
         .open("A bulk operation and its progress.")
 }
 
