@@ -28,7 +28,7 @@ pub struct JobCounts {
     pub tallies: Vec<Tally>,
     /// When they were counted, by the store's clock.
     pub as_of: Timestamp,
-    /// How long ago that was when they were read.
+    /// Time from the count until this value was read.
     pub age: Duration,
     /// Whether jobs may have changed state since then, because the counts come from a sample.
     pub approximate: bool,

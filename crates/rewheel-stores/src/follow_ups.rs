@@ -1,6 +1,6 @@
-//! Decides what becomes of the jobs that settlements submit; shared by all stores.
+//! Decides how the jobs that settlements submit (follow-ups) are stored; shared by all stores.
 //!
-//! None of them may cost the settled job its end, so a job that cannot be stored as it is becomes a dead letter that can.
+//! A bad follow-up must not make the settle fail. So a follow-up that cannot be stored as submitted becomes a dead letter.
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};

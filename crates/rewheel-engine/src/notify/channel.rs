@@ -54,7 +54,7 @@ pub struct NotifyCounts {
 }
 
 impl NotifyCounts {
-    /// Returns the number of notices on their way.
+    /// Returns the number of notices that wait for delivery.
     pub fn waiting(&self) -> u64 {
         self.offered.saturating_sub(self.sent + self.suppressed + self.failed)
     }

@@ -16,12 +16,13 @@ const QUEUE_MAX: usize = 100_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// Within this time a notifier gets at most `window_max` notices; a summary of the rest follows
-    /// at its end.
+    /// Length of a window. In one window a notifier gets at most `window_max` notices; at the end
+    /// of the window it gets a summary of the others.
     pub window: Duration,
     /// Maximum number of notices per window.
     pub window_max: u32,
-    /// Maximum number of notices that wait for one notifier. The rest is summed up.
+    /// Maximum number of notices that wait for one notifier. Further notices are only counted in a
+    /// summary.
     pub queue_max: usize,
     /// Timeout of one delivery attempt.
     pub timeout: Duration,
