@@ -151,7 +151,7 @@ fn filter() -> Value {
         .may("key", or_null(name(255)), "Only the job with exactly this key.")
         .may("parent", or_null(id()), "Only jobs that the result of this job submitted.")
         .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
-        .may("q", or_null(word()), "Only jobs whose text contains this string.")
+        .may("q", or_null(word()), "Only jobs with this text in the id, the key or the latest failure.")
         .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
         .may("due_before", or_null(time_asked()), "Only jobs that are due before this time.")
         .may("created_after", or_null(time_asked()), "Only jobs that were created at this time or later.")
