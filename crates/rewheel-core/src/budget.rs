@@ -68,12 +68,12 @@ impl Floor {
 }
 
 impl RetryPool {
-    /// The value of one retry, in the units of the balance. It is large enough for a ratio of one
+    /// The value of one retry, in the units of the balance; large enough for a ratio of one
     /// millionth.
     pub const RETRY: u64 = 1_000_000;
 
-    /// The part of the balance that never expires. It allows the retry of single failures even at
-    /// low traffic.
+    /// The part of the balance that never expires. This part allows the retry of single failures
+    /// even at low traffic.
     pub const SAVED: u64 = 10 * RetryPool::RETRY;
 
     /// The time in which the balance above [`RetryPool::SAVED`] expires. So the budget of a day without failures is not used up

@@ -202,10 +202,10 @@ impl DueReason {
 /// What happens to a job that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum GiveUp {
-    /// It becomes a dead letter, for an operator to handle.
+    /// The job becomes a dead letter, for an operator to handle.
     #[default]
     Dead,
-    /// It ends as failed; no operator action is needed.
+    /// The job ends as failed; no operator action is needed.
     Fail,
 }
 
@@ -263,8 +263,8 @@ impl History {
     }
 }
 
-/// Decides what happens after an attempt. It uses no clock and no store: the same input and the
-/// same random numbers always lead to the same decision.
+/// Decides what happens after an attempt. The function uses no clock and no store: the same
+/// input and the same random numbers always lead to the same decision.
 ///
 /// ```
 /// use rewheel::{Category, Random, Verdict};

@@ -39,7 +39,7 @@ pub enum Sticky {
 pub struct FailureRule {
     /// Categories to match; empty matches any.
     pub categories: Vec<Category>,
-    /// Codes to match, where a `*` at the end matches any rest; empty matches any.
+    /// Codes to match, where a `*` at the end matches any further characters; empty matches any.
     pub codes: Vec<String>,
     /// HTTP statuses to match, which callbacks and HTTP clients report as their code; empty matches any.
     pub statuses: StatusSet,
@@ -71,7 +71,7 @@ impl FailureRule {
         self
     }
 
-    /// Adds a code to match; a `*` at the end matches any rest.
+    /// Adds a code to match; a `*` at the end matches any further characters.
     #[must_use]
     pub fn on_code(mut self, code: &str) -> FailureRule {
         self.codes.push(code.to_owned());
@@ -308,7 +308,7 @@ impl Routed<'_> {
     }
 }
 
-/// Error: a rule cannot work.
+/// Error: a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// The rule, counted from 1.

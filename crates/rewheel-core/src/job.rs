@@ -72,14 +72,14 @@ pub struct NewJob {
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
     /// Number of attempts that a call inside a process made before it was continued as this job. The first attempt of the job gets
-    /// the next number. They do not count against `attempts_max`.
+    /// the next number. These attempts do not count against `attempts_max`.
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
     pub parent: Option<JobId>,
 }
 
 impl NewJob {
-    /// Creates a job with its required values. It is due at once; everything else defaults to the kind's settings.
+    /// Creates a job with its required values. The job is due at once; everything else defaults to the kind's settings.
     pub fn new(id: JobId, kind: KindName, payload: Vec<u8>) -> NewJob {
         NewJob {
             id,
@@ -218,7 +218,7 @@ pub struct Job {
     /// nothing to undo.
     pub attempt: u32,
     /// Number of attempts used before the job was last redriven; until then, of those that a call made in process before it
-    /// was continued as this job. They do not count against `attempts_max`.
+    /// was continued as this job. These attempts do not count against `attempts_max`.
     pub attempts_before: u32,
     /// Number of takeovers, because the holder died or did not settle the job in time.
     pub takeovers: u32,

@@ -160,7 +160,7 @@ pub enum KindChange {
         /// The holder.
         holder: HolderId,
     },
-    /// An operator parks the kind. It stays parked, without probes and independent of the reports of holders, until an operator changes this.
+    /// An operator parks the kind. The kind stays parked, without probes and independent of the reports of holders, until an operator changes this.
     Open {
         /// The reason shown to users.
         reason: String,

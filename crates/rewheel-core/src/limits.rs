@@ -137,8 +137,8 @@ impl Limits {
     /// Number of a job's first failed attempts that a store keeps: they show how the problem began.
     pub const ATTEMPTS_FIRST_KEPT: usize = 10;
 
-    /// Number of a job's latest failed attempts that a store keeps: they show the current problem. Those in between are dropped
-    /// and counted, so that one job cannot fill a table.
+    /// Number of a job's latest failed attempts that a store keeps: they show the current problem. The attempts between the
+    /// first and the latest ones are deleted and only counted, so that one job cannot fill a table.
     pub const ATTEMPTS_LAST_KEPT: usize = 90;
 
     /// Number of attempts listed with a job.

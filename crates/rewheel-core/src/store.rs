@@ -138,8 +138,8 @@ pub trait WorkStore: Send + Sync {
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>>;
 
-    /// Gives back jobs that were not started: the due time stays the same, and no attempt is used. Applies a pause or cancel
-    /// requested meanwhile. Returns one result for each, in order.
+    /// Gives back jobs that were not started: the due time stays the same, and no attempt is used. If a user requested a
+    /// pause or cancel of a leased job, applies it. Returns one result for each, in order.
     async fn give_back(
         &self,
         holder: HolderId,
@@ -199,8 +199,9 @@ pub trait LeaseStore: Send + Sync {
     ) -> StoreResult<HolderExpiry>;
 
     /// Frees jobs whose holder is dead or unknown, and overdue jobs; at most `limit`. [`Watched`] tells the store for how long
-    /// the sweeping holder has observed the clock, see there. Due times and attempts stay unchanged. Applies a pause or cancel
-    /// requested meanwhile. A job with as many counted takeovers as its kind allows becomes a dead letter.
+    /// the sweeping holder has observed the clock, see there. Due times and attempts stay unchanged. If a user requested a
+    /// pause or cancel of a leased job, applies it. A job with as many counted takeovers as its kind allows becomes a dead
+    /// letter.
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>>;
 }
 
@@ -249,7 +250,7 @@ pub trait TokenStore: Send + Sync {
     /// Returns every token, ordered by name, including ended ones.
     async fn tokens(&self) -> StoreResult<Vec<Token>>;
 
-    /// Revokes a token, with an audit log entry. It is never valid again.
+    /// Revokes a token, with an audit log entry. The token is never valid again.
     async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked>;
 }
 
@@ -370,8 +371,8 @@ pub trait Store:
 #[async_trait]
 pub trait Watch: Send {
     /// Returns when a job may have become claimable, when a kind was changed, or when a user requested a pause or cancel of a
-    /// leased job. It may return once for several changes, and may return without a change. Never returns if the store cannot
-    /// report changes, see [`Capabilities::wakes`]. If the wait is dropped, no report is lost.
+    /// leased job. The method may return once for several changes, and may return without a change. Never returns if the
+    /// store cannot report changes, see [`Capabilities::wakes`]. If the wait is dropped, no report is lost.
     async fn changed(&mut self) -> StoreChange;
 }
 

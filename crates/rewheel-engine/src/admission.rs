@@ -1,7 +1,8 @@
 //! Decides whether a job may run now. Claims, dispatch, direct submits and remote workers all ask here.
 //!
-//! [`Machine`](machine::Machine) is a state machine without I/O. It owns the admission state of kinds and tenants, the slots of
-//! the engine, rates, retry budgets, breakers, parking, ramps and probes. It receives facts and answers three questions:
+//! [`Machine`](machine::Machine) is a state machine without I/O. The state machine owns the admission state of kinds and
+//! tenants, the slots of the engine, rates, retry budgets, breakers, parking, ramps and probes. It receives facts and answers
+//! three questions:
 //!
 //! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves capacity, so that two claims never use the same
 //!   capacity.

@@ -149,9 +149,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the settings of every kind that has a handler but no settings of its own. They replace the settings of an existing
-    /// kind, as [`kind`](EngineBuilder::kind) does. Without `kind_defaults`, a new kind has [`KindSettings::default`], and an
-    /// existing kind keeps its settings.
+    /// Sets the settings of every kind that has a handler but no settings of its own. These settings replace the settings of
+    /// an existing kind, as [`kind`](EngineBuilder::kind) does. Without `kind_defaults`, a new kind has
+    /// [`KindSettings::default`], and an existing kind keeps its settings.
     ///
     /// ```
     /// use rewheel_engine::{Engine, KindName, KindSettings, Report};

@@ -74,11 +74,11 @@ struct Inner {
 /// State of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Its current holder id.
+    /// The current holder id of the engine.
     pub holder: HolderId,
-    /// Whether its lease has expired, so that it starts no new attempts.
+    /// Whether the lease of the engine has expired, so that it starts no new attempts.
     pub lease_expired: bool,
-    /// Whether it is shutting down.
+    /// Whether the engine is shutting down.
     pub stopping: bool,
     /// The loop whose failure stopped it, see [`Engine::failed`].
     pub failed: Option<&'static str>,
@@ -129,9 +129,9 @@ impl Engine {
         Submit::typed(self, &job)
     }
 
-    /// Submits many jobs with few statements: await the returned value. It contains one result for
-    /// each job, in order. A job that cannot be stored does not affect the others. Jobs are values of
-    /// a [`JobKind`], or [`Submit`]s if they have keys, tenants or other settings.
+    /// Submits many jobs with few statements: await the returned value. The result contains one entry
+    /// for each job, in order. A job that cannot be stored does not affect the others. Jobs are
+    /// values of a [`JobKind`], or [`Submit`]s if they have keys, tenants or other settings.
     ///
     /// This is not one transaction. For all or nothing, see [`Engine::insert`] with
     /// [`IfRefused::StoreNothing`](rewheel_core::store::IfRefused).

@@ -142,7 +142,7 @@ pub struct Bulk {
     /// Maximum rate. Without it, the operation is as fast as the store allows.
     pub rate: Option<Rate>,
     /// Sizes of the canary steps of a redrive. The redrive starts a step when all jobs of the previous step have ended
-    /// well. It stops if too many jobs of a step fail again.
+    /// well. The redrive stops if too many jobs of a step fail again.
     pub canary: Vec<u32>,
     /// A new deadline for redriven dead letters. Required if their old deadline has passed.
     pub deadline: Option<When>,

@@ -6,8 +6,8 @@ use rewheel_core::{NameError, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Settings of one tenant. They apply to its jobs of all kinds. Use the same settings on every
-/// engine of a fleet.
+/// Settings of one tenant. The settings apply to the tenant's jobs of all kinds. Use the same
+/// settings on every engine of a fleet.
 ///
 /// ```
 /// use rewheel_engine::TenantSettings;

@@ -1,7 +1,7 @@
 //! Hierarchical timing wheel that holds jobs until they are due.
 //!
-//! A [`Wheel`] keeps each value until its given time. It has no clock: time is an argument, so the owner decides what a
-//! [`Tick`] means, sleeps until [`Wheel::next_expiry`], and takes due values with [`Wheel::expire`].
+//! A [`Wheel`] keeps each value until its given time. A wheel has no clock: time is an argument, so the owner decides
+//! what a [`Tick`] means, sleeps until [`Wheel::next_expiry`], and takes due values with [`Wheel::expire`].
 //!
 //! ```
 //! use rewheel_engine::wheel::{Tick, Wheel};

@@ -112,8 +112,8 @@ impl Backoff {
         valid(Backoff::checked_fibonacci(base))
     }
 
-    /// Draws a random delay between `base` and three times the previous delay. It needs no other
-    /// jitter.
+    /// Draws a random delay between `base` and three times the previous delay. This shape needs
+    /// no other jitter.
     #[track_caller]
     pub const fn decorrelated(base: Duration) -> Backoff {
         valid(Backoff::checked_decorrelated(base))
@@ -175,7 +175,7 @@ impl Backoff {
     /// Sets the minimum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is above the maximum delay; in a constant that is a compile error.
+    /// Panics if the value is above the maximum delay; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn min(self, delay: Duration) -> Backoff {
@@ -185,7 +185,7 @@ impl Backoff {
     /// Sets the maximum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is below the first or the minimum delay; in a constant that is a compile error.
+    /// Panics if the value is below the first or the minimum delay; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn max(self, delay: Duration) -> Backoff {

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 /// A circuit breaker. Clones share its state: create one per dependency, and keep it.
 ///
-/// While closed, it lets every call pass and counts results. When too many calls fail, it opens and refuses calls at once. So
-/// callers do not wait for timeouts, and the dependency gets less load. After some time it is half open: a few probes may pass,
-/// and their results decide whether it closes or opens again.
+/// While closed, it lets every call pass and counts results. When too many calls fail, the breaker opens and refuses calls at
+/// once. So callers do not wait for timeouts, and the dependency gets less load. After some time it is half open: a few probes
+/// may pass, and their results decide whether it closes or opens again.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, BreakerState, GiveUpReason, seconds};
@@ -112,7 +112,7 @@ impl CircuitBreaker {
     /// Opens after this many failures in a row. The fastest variant: a success on a healthy breaker writes no shared memory.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[track_caller]
     pub const fn consecutive(failures: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::consecutive(failures)))
@@ -121,7 +121,7 @@ impl CircuitBreaker {
     /// Counts the last `calls` calls, up to a million; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a million; in a constant that is a compile error.
     #[track_caller]
     pub const fn count_window(calls: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::count_window(calls)))
@@ -130,7 +130,7 @@ impl CircuitBreaker {
     /// Counts the calls within the last `length` of time; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is less than ten milliseconds; in a constant that is a compile error.
+    /// Panics if the value is less than ten milliseconds; in a constant that is a compile error.
     #[track_caller]
     pub const fn time_window(length: Duration) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::time_window(length)))
@@ -162,8 +162,8 @@ impl CircuitBreaker {
         Ok(OwnedPermit::new(Arc::clone(&self.machine), token))
     }
 
-    /// Makes a call if the breaker lets it pass, and records the result. To retry it as well, use both in a
-    /// [`Pipeline`](crate::Pipeline).
+    /// Makes a call if the breaker lets it pass, and records the result. To retry the call as well, use a
+    /// breaker and a retry in a [`Pipeline`](crate::Pipeline).
     ///
     /// Cancel safe: a dropped call does not count.
     ///

@@ -63,7 +63,7 @@ impl RetryBudget {
     /// [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
     ///
     /// # Panics
-    /// Panics if it is not 0 to 1; in a constant that is a compile error.
+    /// Panics if the value is not 0 to 1; in a constant that is a compile error.
     #[track_caller]
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
         RetryBudgetBuilder::of_ratio(valid(checked_ratio(ratio)))
@@ -91,7 +91,7 @@ impl RetryBudget {
     /// Allows this many retries per second, independent of traffic.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a million; in a constant that is a compile error.
     #[track_caller]
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
         RetryBudgetBuilder::of_time(valid(checked_per_second(retries)))

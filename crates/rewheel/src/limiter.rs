@@ -85,7 +85,7 @@ impl RateLimiter {
     /// Admits this many calls per second; the default burst is the same number.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a thousand million; in a constant that is a compile error.
     #[track_caller]
     pub const fn per_second(calls: u32) -> RateLimiterBuilder {
         RateLimiter::per(calls, Duration::from_secs(1))

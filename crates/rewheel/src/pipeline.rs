@@ -31,8 +31,9 @@ use std::time::Duration;
 
 /// Policies around a call, in the order in which they are written: the first is the outermost.
 ///
-/// One concrete type for any policies, so that it fits a struct field. Clones are cheap and share
-/// the state of breakers, limiters, bulkheads and budgets. Running it does not allocate.
+/// A pipeline has the same type for all combinations of policies, so you can store it in a struct
+/// field. Clones are cheap and share the state of breakers, limiters, bulkheads and budgets.
+/// Running it does not allocate.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};

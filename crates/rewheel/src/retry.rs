@@ -105,7 +105,7 @@ impl Retry {
     /// Sets the maximum number of attempts, including the first.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempts_max(mut self, attempts_max: u32) -> Retry {
         assert!(attempts_max > 0, "attempts_max must be 1 or more");
@@ -117,7 +117,7 @@ impl Retry {
     /// the deadline. If a delay would end after the deadline, the call gives up at once.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Retry {
         assert!(!deadline.is_zero(), "the deadline must be longer than zero");
@@ -131,7 +131,7 @@ impl Retry {
     /// checked.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempt_timeout(mut self, timeout: Duration) -> Retry {
         assert!(!timeout.is_zero(), "the attempt timeout must be longer than zero");
@@ -157,7 +157,7 @@ impl Retry {
     /// Sets the maximum delay; see [`Backoff::max`].
     ///
     /// # Panics
-    /// Panics if it is below the first delay; in a constant that is a compile error.
+    /// Panics if the value is below the first delay; in a constant that is a compile error.
     #[must_use]
     pub const fn delay_max(mut self, delay: Duration) -> Retry {
         self.backoff = self.backoff.max(delay);

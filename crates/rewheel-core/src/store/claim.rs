@@ -14,7 +14,8 @@ pub struct Claim<'a> {
     pub holder: HolderId,
     /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How far ahead to claim: jobs due within this time wait in the holder's timing wheel.
+    /// How long before its due time a job may be claimed. Until then, the job waits in the holder's
+    /// memory.
     pub horizon: Duration,
     /// Maximum number of jobs over all lanes.
     pub limit: usize,
@@ -27,7 +28,7 @@ pub struct Visit {
     pub lane: Lane,
     /// Maximum number of jobs.
     pub limit: usize,
-    /// Attempt timeout of jobs without their own.
+    /// Attempt timeout of jobs that do not set their own timeout.
     pub attempt_timeout: Duration,
     /// Maximum attempt timeout that a job may set for itself. A job inserted by SQL may contain any timeout; a longer timeout counts as this maximum.
     pub attempt_timeout_ceiling: Duration,
@@ -108,7 +109,8 @@ pub struct FleetLimit {
     pub interval: Option<Duration>,
 }
 
-/// A claim from lanes whose kind or tenant has a fleet-wide limit. It returns only jobs that are due now.
+/// A claim from lanes whose kind or tenant has a fleet-wide limit. Such a claim returns only jobs
+/// that are due now.
 #[derive(Clone, Debug)]
 pub struct LimitedClaim<'a> {
     /// The claiming holder; must be alive.
@@ -149,7 +151,7 @@ pub enum LimitWait {
 pub struct Direct {
     /// The holder.
     pub holder: HolderId,
-    /// Attempt timeout of jobs without their own.
+    /// Attempt timeout of jobs that do not set their own timeout.
     pub attempt_timeout: Duration,
     /// Additional time after due time and attempt timeout. When it has passed, the job is overdue.
     pub grace: Duration,

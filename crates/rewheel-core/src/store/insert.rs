@@ -116,7 +116,7 @@ pub enum Refusal {
         /// The name of that holder.
         holder: String,
     },
-    /// Its payload is larger than the engine's settings allow. Engines return this refusal, not
+    /// The payload is larger than the engine's settings allow. Engines return this refusal, not
     /// stores.
     #[error("the payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)")]
     AbovePayloadLimit {

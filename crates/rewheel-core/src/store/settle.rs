@@ -25,8 +25,8 @@ pub struct Settlement {
     /// Retention of the job, if this result ends the job.
     pub keep: Retain,
     /// New jobs (follow-ups), stored in the same transaction: the store adds them if and only if it applies this settlement
-    /// ([`Settled::Applied`]). They get the tenant of the settled job, and the settled job becomes their parent. A duplicate of an
-    /// existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
+    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. A duplicate
+    /// of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
     /// [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
     /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
     /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; follow-ups beyond these limits are refused.

@@ -73,11 +73,11 @@ pub struct WantedJob {
 /// Result of expiring a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HolderExpiry {
-    /// The holder is dead from now on.
+    /// The holder is now marked as dead.
     Expired,
     /// The holder has renewed its lease since then, or its lease has not expired.
     Alive,
-    /// It was already dead, or never registered.
+    /// The holder was already dead, or was never registered.
     Dead,
 }
 

@@ -47,7 +47,7 @@ pub struct NotifyCounts {
     pub suppressed: u64,
     /// Notices that were not delivered after several attempts.
     pub failed: u64,
-    /// Delivered summaries. They do not count as notices.
+    /// Delivered summaries. Summaries do not count as notices.
     pub summaries: u64,
     /// Summaries that were not delivered.
     pub summaries_failed: u64,

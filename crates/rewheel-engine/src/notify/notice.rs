@@ -10,8 +10,8 @@ const ERROR_CHARS_MAX: usize = 4_000;
 
 /// A notification with its data.
 ///
-/// It may contain text from outside: secrets are removed, and long texts are cut, before a notifier
-/// gets it.
+/// A notice may contain text from clients and called services. Before a notifier gets the notice,
+/// secrets are removed and long texts are cut.
 ///
 /// ```
 /// use rewheel_engine::{KindName, Timestamp};

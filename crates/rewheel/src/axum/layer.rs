@@ -41,7 +41,7 @@ const KEPT_HEADERS: [HeaderName; 9] = [
 /// Runs a request once for each `Idempotency-Key`, and answers repeated requests with the stored response.
 ///
 /// Place this layer inside the layer that authenticates the caller, and outside layers that change bodies for one client,
-/// such as compression. It applies to all methods that may change something: not to GET, HEAD, OPTIONS and TRACE.
+/// such as compression. The layer applies to all methods except GET, HEAD, OPTIONS and TRACE.
 ///
 /// | request | response |
 /// | --- | --- |

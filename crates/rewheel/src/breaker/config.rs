@@ -162,8 +162,8 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Frees the slot of a probe that has not returned after this time. Such a probe counts as neither success nor failure, and
-    /// its late result is ignored.
+    /// Frees the slot of a probe that has not returned after this time. A probe that timed out counts as neither success nor
+    /// failure, and its late result is ignored.
     #[must_use]
     #[track_caller]
     pub const fn probe_timeout(mut self, timeout: Duration) -> CircuitBreakerBuilder {

@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Matches errors by message, type or cause.
 ///
-/// A matcher checks an error together with all its sources. It is composed of small matchers, and cheap to clone.
+/// A matcher checks an error together with all its sources. A matcher can be combined from smaller matchers, and is cheap to clone.
 ///
 /// ```
 /// use rewheel::{Matcher, StatusSet};

@@ -56,7 +56,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// Panics if it is not within 100 to 599; in a constant that is a compile error.
+    /// Panics if the value is not within 100 to 599; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn with(self, status: u16) -> StatusSet {
@@ -117,7 +117,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// Panics if it is not within 1 to 5; in a constant that is a compile error.
+    /// Panics if the value is not within 1 to 5; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn with_class(self, class: u16) -> StatusSet {
