@@ -249,7 +249,7 @@ pub enum Status {
     Leased {
         /// The holder.
         holder: HolderId,
-        /// When the job can be taken from a live holder, which may have forgotten it.
+        /// When the job is overdue: after this time it can be taken even from a live holder.
         overdue: Timestamp,
         /// What a user requested for the job.
         wanted: Option<Wanted>,

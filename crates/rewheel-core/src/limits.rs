@@ -16,7 +16,8 @@ impl Limits {
     /// The longest text that MySQL indexes together with tenant and kind in its default row format.
     pub const KEY_BYTES_MAX: usize = 255;
 
-    /// As long as a UUID or a domain name label, with room; part of every lane and key index.
+    /// Long enough for a UUID or a domain name label. The tenant is part of every index of lanes
+    /// and keys, so it must be short.
     pub const TENANT_BYTES_MAX: usize = 128;
 
     /// Store large data in object storage, and put a reference to it into the payload. With this limit, a batch
@@ -119,7 +120,7 @@ impl Limits {
     /// fill a table.
     pub const SNOOZE_MIN: Duration = Duration::from_millis(100);
 
-    /// The longest snooze of a rule: a job that waits longer is likely forgotten, and an operator must handle it.
+    /// The longest snooze of a rule: people probably forget a job that waits longer, so an operator must handle it.
     pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
     /// Maximum number of tokens of a store: enough for one per user and one per deployment of a service. A server reads all tokens at once.

@@ -128,8 +128,9 @@ pub trait WorkStore: Send + Sync {
     -> StoreResult<bool>;
 
     /// Writes the results of attempts. Each result is written in one transaction with its attempt record. Returns one result for
-    /// each, in order. Applies a pause or cancel requested meanwhile, see [`Decision::state`]. A write is guarded by (job,
-    /// holder, fence): a dead holder may still settle jobs that have not been swept yet, but it cannot keep a job for a sticky retry.
+    /// each, in order. If a user requested a pause or cancel during the attempt, applies it, see [`Decision::state`]. A write is
+    /// guarded by (job, holder, fence): a dead holder may still settle jobs that have not been swept yet, but it cannot keep a job
+    /// for a sticky retry.
     ///
     /// [`Decision::state`]: crate::Decision::state
     async fn settle(

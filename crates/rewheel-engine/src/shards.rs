@@ -8,8 +8,8 @@ use std::sync::Mutex;
 /// the store. For SQLite and the memory store, the engine ignores shard keys by default, because additional lanes cost more
 /// than they save.
 ///
-/// Each engine of a fleet prefers jobs of its own shards, takes others if it has free capacity, and takes any due job in every
-/// eighth claim, so that no job waits for a busy owner. So the next job of a customer mostly runs on the engine that has
+/// Each engine of a fleet prefers jobs of its own shards, and takes other jobs if it has free capacity. Every eighth claim
+/// prefers no shard, so that no job waits for a busy owner. So the next job of a customer mostly runs on the engine that has
 /// cached the data of this customer. This is a preference: there is no guarantee that two jobs of a shard run on the same
 /// engine, or one after the other.
 ///

@@ -366,8 +366,8 @@ impl Run {
         self.ticket
     }
 
-    /// Runs the work, and renews the lease meanwhile. If the lease is lost, the work continues; when it finishes, the store
-    /// decides whether to accept its response.
+    /// Runs the work, and renews the lease while the work runs. If the lease is lost, the work continues; when it finishes,
+    /// the store decides whether to accept its response.
     pub async fn hold<F: Future>(&self, work: F) -> F::Output {
         let Idempotency { store, clock, lease, .. } = &self.idempotency;
         let renewing = async {

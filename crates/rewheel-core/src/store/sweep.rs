@@ -27,7 +27,7 @@ impl Sweep {
     }
 }
 
-/// The period in which the store's clock has not jumped ahead, as far as a sweeper knows.
+/// The period in which the sweeping holder has seen no forward jump of the store's clock.
 ///
 /// A clock that jumps ahead by an hour makes every leased job look overdue. So an overdue job is taken from a live holder only if
 /// the clock was watched for at least as long as the lease of the job lasts. Then the time of the lease has certainly passed.

@@ -115,8 +115,8 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Also stores these response headers, besides content type, encoding, language and location, location, etag, last-modified,
-    /// link and vary.
+    /// Also stores these response headers. By default the layer stores content-type, content-encoding, content-language,
+    /// content-location, location, etag, last-modified, link and vary.
     #[must_use]
     pub fn keep_headers(
         mut self,

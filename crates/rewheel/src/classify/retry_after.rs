@@ -1,4 +1,4 @@
-//! Reads the delay that a callee asked for (`Retry-After`).
+//! Reads the delay that a called service asked for (`Retry-After`).
 
 use super::Verdict;
 use std::time::{Duration, SystemTime};

@@ -197,7 +197,7 @@ pub struct StoredKey {
 pub enum Judged {
     /// Return this result.
     Answer(Begun),
-    /// The request takes the key, if it has not changed meanwhile.
+    /// The request takes the key, if the stored data has not changed since it was read.
     Take,
 }
 
