@@ -4,8 +4,7 @@ use crate::name::KindName;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// The retry budget of a kind: the retries that the first attempts of all nodes have added, and
-/// that are not used yet.
+/// The retry budget of a kind: the retries that the first attempts of all nodes have added, and that are not used yet.
 ///
 /// A first attempt may run on one holder and its retries on another. So the store keeps one pool for all holders, and grants
 /// retries from it. The total number of retries is at most the number that first attempts added, plus the floor.
@@ -68,12 +67,10 @@ impl Floor {
 }
 
 impl RetryPool {
-    /// The value of one retry, in the units of the balance; large enough for a ratio of one
-    /// millionth.
+    /// The value of one retry, in the units of the balance; large enough for a ratio of one millionth.
     pub const RETRY: u64 = 1_000_000;
 
-    /// The part of the balance that never expires. This part allows the retry of single failures
-    /// even at low traffic.
+    /// The part of the balance that never expires. This part allows the retry of single failures even at low traffic.
     pub const SAVED: u64 = 10 * RetryPool::RETRY;
 
     /// The time in which the balance above [`RetryPool::SAVED`] expires. So the budget of a day without failures is not used up

@@ -20,8 +20,7 @@ pub enum Report {
         /// The failure.
         failure: Failure,
     },
-    /// The job ends in state `failed` now, even if it has attempts left. No operator action is
-    /// needed.
+    /// The job ends in state `failed` now, even if it has attempts left. No operator action is needed.
     FailJob(Failure),
     /// The job ends in state `dead` now, even if it has attempts left. An operator must handle it.
     Dead(Failure),

@@ -30,16 +30,13 @@ pub struct Kind {
     pub takeovers_max: u32,
     /// Whether an operator paused the kind: no holder claims its jobs.
     pub paused: bool,
-    /// Set while the kind is parked because its dependency is down: only the holder with the right
-    /// to probe claims one job.
+    /// Set while the kind is parked because its dependency is down: only the holder with the right to probe claims one job.
     pub parked: Option<Parked>,
     /// Holders that report the dependency as down, while there are too few of them to park the kind.
     pub suspects: Vec<HolderId>,
-    /// Whether an operator decided that the kind is parked or not parked. Reports of holders then
-    /// change nothing.
+    /// Whether an operator decided that the kind is parked or not parked. Reports of holders then change nothing.
     pub forced: bool,
-    /// Increases with every change of `parked`. Two holders that read the same generation cannot
-    /// both change `parked`.
+    /// Increases with every change of `parked`. Two holders that read the same generation cannot both change `parked`.
     pub generation: u64,
     /// Increases with every change by a user: of the settings, `paused` or `forced`. Changes by the engine do not affect it.
     /// Starts at the creation time in milliseconds, so that a kind that was deleted and created again has a different version.
@@ -358,8 +355,7 @@ impl KindEdit {
         KindEdit { name, what, if_version: None }
     }
 
-    /// Returns the refusal if the current kind does not allow the edit. A pure function, the same
-    /// for every store.
+    /// Returns the refusal if the current kind does not allow the edit. A pure function, the same for every store.
     pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
         let is_put = matches!(self.what, KindEditVerb::Put { .. });
         match (before, self.if_version) {

@@ -20,8 +20,7 @@ pub struct Lease {
 /// The type of a holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// An engine. Engines share fleet-wide rates, and report to each other that a dependency is
-    /// down.
+    /// An engine. Engines share fleet-wide rates, and report to each other that a dependency is down.
     #[default]
     Engine,
     /// A worker in another process that receives jobs from a server.
@@ -143,11 +142,9 @@ pub struct Holder {
     pub joined: Timestamp,
     /// When it last renewed.
     pub renewed: Timestamp,
-    /// Whether its lease has expired. The holder loses its jobs only when another holder marks it
-    /// as dead.
+    /// Whether its lease has expired. The holder loses its jobs only when another holder marks it as dead.
     pub expired: bool,
-    /// When the holder died: it deregistered, or another holder marked it as dead. A dead holder
-    /// cannot renew its lease again.
+    /// When the holder died: it deregistered, or another holder marked it as dead. A dead holder cannot renew its lease again.
     pub died: Option<Timestamp>,
 }
 

@@ -16,8 +16,7 @@ impl Limits {
     /// The longest text that MySQL indexes together with tenant and kind in its default row format.
     pub const KEY_BYTES_MAX: usize = 255;
 
-    /// Long enough for a UUID or a domain name label. The tenant is part of every index of lanes
-    /// and keys, so it must be short.
+    /// Long enough for a UUID or a domain name label. The tenant is part of every index of lanes and keys, so it must be short.
     pub const TENANT_BYTES_MAX: usize = 128;
 
     /// Store large data in object storage, and put a reference to it into the payload. With this limit, a batch
@@ -69,8 +68,7 @@ impl Limits {
     /// dependency busy.
     pub const DELAY_FLOOR_DEFAULT: Duration = Duration::from_millis(10);
 
-    /// Longest delay that a called service may ask for: a longer delay means an outage, and an
-    /// operator should decide.
+    /// Longest delay that a called service may ask for: a longer delay means an outage, and an operator should decide.
     pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
 
     /// Retention of ended jobs and their keys, unless the kind sets its own: a week covers a long weekend and the questions after

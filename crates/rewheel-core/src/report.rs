@@ -32,15 +32,13 @@ use std::time::Duration;
 /// assert!(matches!(charge(4), Err(Report::FailJob(_))));
 /// ```
 impl Report {
-    /// Reports a failed attempt after which another attempt may succeed. The rules and the policy
-    /// of the kind decide.
+    /// Reports a failed attempt after which another attempt may succeed. The rules and the policy of the kind decide.
     pub fn retry(failure: impl Into<Failure>) -> Report {
         Report::AttemptFailed { verdict: Verdict::Retry, failure: failure.into() }
     }
 
     /// Reports a failed attempt after which another attempt may succeed, but not before this time.
-    /// The policy limits this time. As for every failed attempt, a rule of the kind can change what
-    /// follows.
+    /// The policy limits this time. As for every failed attempt, a rule of the kind can change what follows.
     pub fn retry_after(after: Duration, failure: impl Into<Failure>) -> Report {
         Report::AttemptFailed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
     }
@@ -51,8 +49,7 @@ impl Report {
         Report::AttemptFailed { verdict: Verdict::Stop, failure: failure.into() }
     }
 
-    /// Ends the job in state `dead`, independent of the settings of its kind. An operator must
-    /// handle the job.
+    /// Ends the job in state `dead`, independent of the settings of its kind. An operator must handle the job.
     pub fn dead(failure: impl Into<Failure>) -> Report {
         Report::Dead(failure.into())
     }

@@ -3,8 +3,7 @@
 use crate::id::{HolderId, hash};
 use crate::name::{ShardKey, Tenant};
 
-/// A part of the work. Jobs of one shard run on the same holder, as long as this holder has free
-/// slots.
+/// A part of the work. Jobs of one shard run on the same holder, as long as this holder has free slots.
 ///
 /// ```
 /// use rewheel_core::{Shard, ShardKey, Tenant};

@@ -216,8 +216,7 @@ pub trait KindStore: Send + Sync {
     async fn kinds(&self) -> StoreResult<Vec<Kind>>;
 
     /// Returns the kinds that changed since an earlier read, which returned `since`; all of them for zero, and after a kind was
-    /// deleted. A change that commits late is not missed. The cost depends on the number of changed
-    /// kinds only.
+    /// deleted. A change that commits late is not missed. The cost depends on the number of changed kinds only.
     async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince>;
 
     /// Pauses, resumes, parks, unparks or probes a kind.
@@ -390,8 +389,7 @@ pub struct Capabilities {
     pub remote: bool,
     /// Which watchers are notified of a change.
     pub wakes: Wakes,
-    /// Whether the store groups concurrent requests into one commit. If not, the caller has to
-    /// group them.
+    /// Whether the store groups concurrent requests into one commit. If not, the caller has to group them.
     pub groups: bool,
     /// The largest payload that it accepts.
     pub payload_bytes_max: usize,

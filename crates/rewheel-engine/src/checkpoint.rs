@@ -83,8 +83,7 @@ impl Checkpoints {
 
 impl JobContext {
     /// Replaces the job's payload durably. If this attempt is interrupted, or ends with a retry or
-    /// a snooze, the next attempt gets the new payload, on any node. So a long job can continue
-    /// where it stopped.
+    /// a snooze, the next attempt gets the new payload, on any node. So a long job can continue where it stopped.
     ///
     /// # Errors
     /// Fails if this attempt no longer has the job, or if the store is unavailable.

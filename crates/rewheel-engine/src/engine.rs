@@ -422,8 +422,7 @@ impl Engine {
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }
 
-    /// Stops at once, like a crash: it does not give back or settle jobs, and does not deregister.
-    /// For tests.
+    /// Stops at once, like a crash: it does not give back or settle jobs, and does not deregister. For tests.
     pub fn kill(&self) {
         self.inner.shared.signals.stop();
         drop(self.end_loops());

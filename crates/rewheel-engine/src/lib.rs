@@ -2,8 +2,7 @@
 //!
 //! An [`Engine`] accepts jobs, leases due jobs from its store, holds them in a timing [`wheel`]
 //! until their exact time, runs them, decides what follows, and settles the result. Several engines
-//! share one store: each is a holder with a lease, and the other holders take over the jobs
-//! of a dead holder.
+//! share one store: each is a holder with a lease, and the other holders take over the jobs of a dead holder.
 //!
 //! ```text
 //!  submit ─► store ─► claim ─► wheel ─► dispatch ─► decide ─► settle

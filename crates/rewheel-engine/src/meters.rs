@@ -130,8 +130,7 @@ impl Engine {
         Ok(Fleet { counts, kinds, holders: store.holders().await? })
     }
 
-    /// Reads every metric: the metrics of this engine since it started, and the metrics of the
-    /// fleet if they are known.
+    /// Reads every metric: the metrics of this engine since it started, and the metrics of the fleet if they are known.
     ///
     /// ```
     /// # use rewheel_engine::Report;

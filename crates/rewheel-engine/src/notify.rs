@@ -6,8 +6,7 @@
 //! A notifier that hangs or fails does not affect the engine.
 //!
 //! Notices are best effort, except for dead letters: the store records which dead letters have not
-//! been announced. Holders announce a dead letter again until every matching notifier has accepted
-//! it.
+//! been announced. Holders announce a dead letter again until every matching notifier has accepted it.
 //!
 //! ```
 //! use rewheel_engine::Engine;
@@ -61,8 +60,7 @@ use std::sync::Arc;
 /// Delivers notices.
 ///
 /// Each call is one attempt with a timeout: when the timeout has passed, the call is
-/// dropped. A failed attempt is repeated a few times if the error says that a retry may
-/// help.
+/// dropped. A failed attempt is repeated a few times if the error says that a retry may help.
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// Delivers a notice, and returns once it is accepted.

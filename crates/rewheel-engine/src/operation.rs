@@ -1,5 +1,4 @@
-//! Bulk operations: change many jobs. An operation is itself a job, so another node continues it if
-//! its node dies.
+//! Bulk operations: change many jobs. An operation is itself a job, so another node continues it if its node dies.
 
 mod selection;
 mod document;

@@ -17,17 +17,14 @@ pub(crate) const CONCURRENCY_MAX: usize = 1_000_000;
 pub struct EngineSettings {
     /// Display name of this node.
     pub name: String,
-    /// Region of this node. If a callback has several URLs, the node calls the URLs of its own
-    /// region first.
+    /// Region of this node. If a callback has several URLs, the node calls the URLs of its own region first.
     pub region: Option<String>,
     /// Maximum number of concurrent attempts.
     pub concurrency: usize,
-    /// Lease duration: if this node does not renew its lease within this time, other nodes take
-    /// over its jobs.
+    /// Lease duration: if this node does not renew its lease within this time, other nodes take over its jobs.
     #[serde(with = "duration::serde")]
     pub lease_ttl: Duration,
-    /// How long before its due time a job may be claimed. Until then it waits in memory, in the
-    /// timing wheel.
+    /// How long before its due time a job may be claimed. Until then it waits in memory, in the timing wheel.
     #[serde(with = "duration::serde")]
     pub horizon: Duration,
     /// Maximum number of jobs in the timing wheel.
@@ -35,8 +32,7 @@ pub struct EngineSettings {
     /// Maximum time between two polls of the store for due jobs.
     #[serde(with = "duration::serde")]
     pub poll: Duration,
-    /// Additional time after due time and attempt timeout. When it has passed, a job is overdue,
-    /// and another node may run it.
+    /// Additional time after due time and attempt timeout. When it has passed, a job is overdue, and another node may run it.
     #[serde(with = "duration::serde")]
     pub overdue_grace: Duration,
     /// Timeout of a store call including retries; a later response is considered lost.
@@ -246,8 +242,7 @@ pub struct KindSettings {
     /// Minimum delay between two attempts (default 10ms, or the first delay of `backoff` if that is shorter).
     #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
     pub delay_floor: Option<Duration>,
-    /// Maximum number of concurrent attempts of this kind in one engine (default: only the limit of
-    /// the engine).
+    /// Maximum number of concurrent attempts of this kind in one engine (default: only the limit of the engine).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
     /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
@@ -261,8 +256,7 @@ pub struct KindSettings {
     /// beyond the budget wait (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<BudgetSettings>,
-    /// A retry with at most this delay stays leased to its node and waits in the memory of the
-    /// node.
+    /// A retry with at most this delay stays leased to its node and waits in the memory of the node.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
     /// Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.
@@ -280,8 +274,7 @@ pub struct KindSettings {
     /// written to the store, so that nodes of an earlier release can read the settings.
     #[serde(skip_serializing_if = "Hold::is_default")]
     pub hold: Hold,
-    /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is
-    /// parked (default: never).
+    /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
     /// Rules for failures that need another action than a retry by these settings: the first matching rule applies; without a

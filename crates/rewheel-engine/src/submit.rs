@@ -39,8 +39,7 @@ pub enum SubmitError {
     /// The store refuses the job.
     #[error("the job was not accepted: {0}")]
     Refused(#[from] Refusal),
-    /// The store failed, so it is unknown whether the job is stored. Submit the job again with the
-    /// same key.
+    /// The store failed, so it is unknown whether the job is stored. Submit the job again with the same key.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The engine was already shut down: nothing was stored.

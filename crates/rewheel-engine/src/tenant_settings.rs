@@ -29,8 +29,7 @@ pub struct TenantSettings {
     /// live engine gets an equal share. The store enforces slower rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Maximum number of concurrent attempts of this tenant in one engine (default: only the limit
-    /// of the engine).
+    /// Maximum number of concurrent attempts of this tenant in one engine (default: only the limit of the engine).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
     /// Maximum number of concurrent jobs in the whole fleet (default: no limit).

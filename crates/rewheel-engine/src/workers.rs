@@ -31,8 +31,7 @@ pub(crate) struct Workers {
     pub(crate) lanes: WorkerLanes,
 }
 
-/// A worker, as its owner sees it. This value proves that the worker exists and that the caller
-/// created it.
+/// A worker, as its owner sees it. This value proves that the worker exists and that the caller created it.
 #[derive(Debug)]
 pub struct RemoteWorker<'a> {
     engine: &'a Engine,

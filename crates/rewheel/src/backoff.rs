@@ -44,8 +44,7 @@ use std::time::Duration;
 /// Every shape except [`fixed`](Backoff::fixed) has jitter by default: without jitter, clients that
 /// failed together retry together. Delays stay within their limits for every attempt up to
 /// `u32::MAX`. A delay is drawn at random from a range that is already limited. So the delays
-/// spread below the maximum, and not many of them are equal to the maximum. Delays above 584 years
-/// are cut to 584 years.
+/// spread below the maximum, and not many of them are equal to the maximum. Delays above 584 years are cut to 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     growth: Growth,
@@ -112,8 +111,7 @@ impl Backoff {
         valid(Backoff::checked_fibonacci(base))
     }
 
-    /// Draws a random delay between `base` and three times the previous delay. This shape needs
-    /// no other jitter.
+    /// Draws a random delay between `base` and three times the previous delay. This shape needs no other jitter.
     #[track_caller]
     pub const fn decorrelated(base: Duration) -> Backoff {
         valid(Backoff::checked_decorrelated(base))

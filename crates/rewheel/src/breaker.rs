@@ -93,8 +93,7 @@ pub struct BreakerSnapshot {
     /// Whether the state was set manually, by [`isolate`](CircuitBreaker::isolate) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub forced: bool,
-    /// The number of calls that the breaker counts now: the calls in its window, or the failures in
-    /// a row.
+    /// The number of calls that the breaker counts now: the calls in its window, or the failures in a row.
     pub calls: u64,
     /// The number of these calls that failed.
     pub failures: u64,
@@ -225,8 +224,7 @@ impl CircuitBreaker {
         result.map_err(stopped)
     }
 
-    /// Opens the breaker now, as if too many calls had failed. Later it lets probes pass, and
-    /// closes when they succeed.
+    /// Opens the breaker now, as if too many calls had failed. Later it lets probes pass, and closes when they succeed.
     pub fn force_open(&self) {
         self.machine.force_open();
     }
@@ -238,8 +236,7 @@ impl CircuitBreaker {
     }
 
     /// Keeps the breaker closed, even if calls fail, until
-    /// [`reset`](CircuitBreaker::reset), [`force_open`](CircuitBreaker::force_open) or
-    /// [`isolate`](CircuitBreaker::isolate).
+    /// [`reset`](CircuitBreaker::reset), [`force_open`](CircuitBreaker::force_open) or [`isolate`](CircuitBreaker::isolate).
     pub fn force_close(&self) {
         self.machine.force_close();
     }

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Cancels all calls that have a clone of this token: async or blocking calls, during an attempt
-/// or between two attempts.
+/// Cancels all calls that have a clone of this token: async or blocking calls, during an attempt or between two attempts.
 ///
 /// An async call can also be cancelled by dropping it.
 ///

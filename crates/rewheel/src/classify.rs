@@ -59,8 +59,7 @@ pub enum Verdict {
 /// Three categories describe failures of a job and never come from a policy of this crate:
 /// [`Panic`](Category::Panic), [`NoHandler`](Category::NoHandler) and
 /// [`BadPayload`](Category::BadPayload). Only the engine uses them; see
-/// [`is_engine_only`](Category::is_engine_only). Later releases may add categories, so a `match`
-/// needs a `_` arm.
+/// [`is_engine_only`](Category::is_engine_only). Later releases may add categories, so a `match` needs a `_` arm.
 ///
 /// ```
 /// use rewheel::Category;
@@ -138,8 +137,7 @@ impl Category {
         }
     }
 
-    /// Returns whether only the engine uses this category, for failures of jobs. Policies around a
-    /// call never use it.
+    /// Returns whether only the engine uses this category, for failures of jobs. Policies around a call never use it.
     pub const fn is_engine_only(self) -> bool {
         match self {
             Category::Panic | Category::NoHandler | Category::BadPayload => true,
@@ -159,8 +157,7 @@ impl Category {
     /// Returns whether a failure of this category shows that the dependency is unhealthy.
     ///
     /// An error response of the category `rejected` shows that the dependency works. A call
-    /// that a policy refused, or that the caller gave up, shows nothing about the
-    /// dependency.
+    /// that a policy refused, or that the caller gave up, shows nothing about the dependency.
     pub const fn blames_dependency(self) -> bool {
         match self {
             Category::Timeout

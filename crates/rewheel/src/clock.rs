@@ -43,8 +43,7 @@ impl Moment {
     }
 }
 
-/// The clock that a policy uses. A handle that is cheap to clone: the system clock needs no memory
-/// and no reference count.
+/// The clock that a policy uses. A handle that is cheap to clone: the system clock needs no memory and no reference count.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Kind);
 

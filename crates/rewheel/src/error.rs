@@ -172,8 +172,7 @@ impl<E> Error<E> {
         self.0.refused.why
     }
 
-    /// Returns the time after which another call may succeed, if the policy that refused the call
-    /// knows it.
+    /// Returns the time after which another call may succeed, if the policy that refused the call knows it.
     pub const fn retry_in(&self) -> Option<Duration> {
         self.0.refused.retry_in
     }

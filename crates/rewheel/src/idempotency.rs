@@ -166,8 +166,7 @@ impl Idempotency {
         self
     }
 
-    /// Sets the retention of a response. Choose a time that is longer than the time in which
-    /// callers repeat a request.
+    /// Sets the retention of a response. Choose a time that is longer than the time in which callers repeat a request.
     #[must_use]
     pub fn keep(mut self, keep: Duration) -> Idempotency {
         self.keep = keep;

@@ -27,8 +27,7 @@ use std::time::Duration;
 ///
 /// A token bucket admits a burst at once and then the rate; a sliding window admits a number of
 /// calls in any period of its length. Neither ever admits more calls than the limit, with any
-/// number of threads. If the clock is read late or has a coarse resolution, the limiter may admit
-/// fewer calls.
+/// number of threads. If the clock is read late or has a coarse resolution, the limiter may admit fewer calls.
 ///
 /// ```
 /// use rewheel::{ManualClock, RateLimiter, GiveUpReason, millis};

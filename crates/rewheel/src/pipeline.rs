@@ -32,8 +32,7 @@ use std::time::Duration;
 /// Policies around a call, in the order in which they are written: the first is the outermost.
 ///
 /// A pipeline has the same type for all combinations of policies, so you can store it in a struct
-/// field. Clones are cheap and share the state of breakers, limiters, bulkheads and budgets.
-/// Running it does not allocate.
+/// field. Clones are cheap and share the state of breakers, limiters, bulkheads and budgets. Running it does not allocate.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};

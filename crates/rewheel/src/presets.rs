@@ -20,8 +20,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// For a call without known properties: 3 attempts within 10 s, with doubling delays from 100
-    /// ms and full jitter.
+    /// For a call without known properties: 3 attempts within 10 s, with doubling delays from 100 ms and full jitter.
     ///
     /// - *3 attempts*: most temporary failures are over at the second or third attempt. More
     ///   attempts multiply the load on a dependency that is down.

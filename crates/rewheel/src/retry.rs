@@ -139,8 +139,7 @@ impl Retry {
         self
     }
 
-    /// Sets the maximum delay that a called service may ask for. A longer delay is reduced to this
-    /// maximum.
+    /// Sets the maximum delay that a called service may ask for. A longer delay is reduced to this maximum.
     #[must_use]
     pub const fn retry_after_max(mut self, delay: Duration) -> Retry {
         self.retry_after_max = nanos(delay);

@@ -136,7 +136,7 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, kinds: &[Value]) {
         Constraint::Length(8),
         Constraint::Length(9),
     ];
-    let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "LATE"];
+    let names = ["KIND", "RUNNER", "STATUS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "LATE"];
     let header = names.iter().enumerate().map(|(at, name)| {
         let line = Line::from(*name);
         Cell::from(if at < 3 { line } else { line.right_aligned() })

@@ -14,8 +14,7 @@ pub struct Claim<'a> {
     pub holder: HolderId,
     /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How long before its due time a job may be claimed. Until then, the job waits in the holder's
-    /// memory.
+    /// How long before its due time a job may be claimed. Until then, the job waits in the holder's memory.
     pub horizon: Duration,
     /// Maximum number of jobs over all lanes.
     pub limit: usize,
@@ -109,8 +108,7 @@ pub struct FleetLimit {
     pub interval: Option<Duration>,
 }
 
-/// A claim from lanes whose kind or tenant has a fleet-wide limit. Such a claim returns only jobs
-/// that are due now.
+/// A claim from lanes whose kind or tenant has a fleet-wide limit. Such a claim returns only jobs that are due now.
 #[derive(Clone, Debug)]
 pub struct LimitedClaim<'a> {
     /// The claiming holder; must be alive.

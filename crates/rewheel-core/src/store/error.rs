@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 /// An error of the underlying database or file.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Error of a verb (an operation of the store). Each variant requires a different reaction of the
-/// caller.
+/// Error of a verb (an operation of the store). Each variant requires a different reaction of the caller.
 ///
 /// The text says what failed and why; the sources add details of the database driver.
 ///
@@ -33,13 +32,11 @@ pub enum StoreError {
     /// An engine repeats its calls by itself. If it returns this error, the repetitions failed too:
     /// submit the job again with the same key.
     Ambiguous(BoxError),
-    /// The store is full. Nothing was written, and nothing can be written until there is free
-    /// space. Accept no new jobs.
+    /// The store is full. Nothing was written, and nothing can be written until there is free space. Accept no new jobs.
     Full(BoxError),
     /// A part of this batch cannot be stored. Find this part by [`halving`](crate::store::halving).
     Rejected(BoxError),
-    /// The holder is dead, or was never registered. Drop its work, and register again under a new
-    /// id.
+    /// The holder is dead, or was never registered. Drop its work, and register again under a new id.
     HolderDead(HolderId),
     /// An operator must repair the store; the text describes the problem.
     Broken {

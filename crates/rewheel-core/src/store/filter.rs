@@ -104,8 +104,7 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Position of the end of a page. The text of a cursor has a meaning only for the store that
-/// created it.
+/// Position of the end of a page. The text of a cursor has a meaning only for the store that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(JobId);
 

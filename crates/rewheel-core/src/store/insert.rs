@@ -55,8 +55,7 @@ pub enum Sent {
     /// Sent for the first time: no job of the batch can be stored already.
     First,
     /// Sent before, and the response was lost: jobs that are stored already are not stored again.
-    /// If a job has no key, and has succeeded since then without retention, the store no longer
-    /// knows the job.
+    /// If a job has no key, and has succeeded since then without retention, the store no longer knows the job.
     Again,
 }
 
@@ -116,8 +115,7 @@ pub enum Refusal {
         /// The name of that holder.
         holder: String,
     },
-    /// The payload is larger than the engine's settings allow. Engines return this refusal, not
-    /// stores.
+    /// The payload is larger than the engine's settings allow. Engines return this refusal, not stores.
     #[error("the payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)")]
     AbovePayloadLimit {
         /// Size of the payload.

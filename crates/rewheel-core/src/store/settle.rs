@@ -88,8 +88,7 @@ pub enum Outcome {
 /// One failed attempt of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
-    /// Number of the attempt, from 1. An attempt that does not count has the same number as the
-    /// next attempt.
+    /// Number of the attempt, from 1. An attempt that does not count has the same number as the next attempt.
     pub attempt: u32,
     /// The fence of the job during this attempt.
     pub fence: Fence,

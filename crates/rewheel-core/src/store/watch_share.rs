@@ -30,8 +30,7 @@ impl WatchShare {
         WatchShare::new(0, 1)
     }
 
-    /// Returns the share of one of these engines. If the engine is not among them, the share
-    /// contains all workers.
+    /// Returns the share of one of these engines. If the engine is not among them, the share contains all workers.
     pub fn of(engine: HolderId, living: &[HolderId]) -> WatchShare {
         let place = living.iter().filter(|other| **other < engine).count();
         match (u32::try_from(place), u32::try_from(living.len())) {

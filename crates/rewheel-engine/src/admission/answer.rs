@@ -9,8 +9,7 @@ use std::time::Duration;
 pub enum HeldReason {
     /// The rate of its kind is used up.
     RateLimit,
-    /// Its kind is parked, the breaker of its kind is open, or the kind starts slowly after an
-    /// outage.
+    /// Its kind is parked, the breaker of its kind is open, or the kind starts slowly after an outage.
     Parked,
     /// An operator paused its kind.
     Paused,

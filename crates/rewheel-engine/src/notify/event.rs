@@ -18,8 +18,7 @@ pub enum Event {
     /// The reason of a dead letter: all attempts were used. Only for routes; the notice has the
     /// event `dead_letter`.
     AttemptsExhausted,
-    /// The reason of a dead letter: the failure was not retryable. Only for routes; the notice has
-    /// the event `dead_letter`.
+    /// The reason of a dead letter: the failure was not retryable. Only for routes; the notice has the event `dead_letter`.
     NotRetryable,
     /// Other holders took over the jobs of a dead holder.
     Takeover,

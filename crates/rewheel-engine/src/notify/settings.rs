@@ -21,8 +21,7 @@ pub struct NotifySettings {
     pub window: Duration,
     /// Maximum number of notices per window.
     pub window_max: u32,
-    /// Maximum number of notices that wait for one notifier. Further notices are only counted in a
-    /// summary.
+    /// Maximum number of notices that wait for one notifier. Further notices are only counted in a summary.
     pub queue_max: usize,
     /// Timeout of one delivery attempt.
     pub timeout: Duration,

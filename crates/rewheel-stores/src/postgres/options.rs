@@ -40,8 +40,7 @@ pub struct PostgresOptions {
     pub listed_min: usize,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
-    /// The clock for the age of cached values of this process. Tests use another clock than the
-    /// system clock.
+    /// The clock for the age of cached values of this process. Tests use another clock than the system clock.
     pub timer: Clock,
 }
 

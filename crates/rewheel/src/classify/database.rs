@@ -14,8 +14,7 @@ impl Matcher {
     ///
     /// Two types of errors are not matched, although some of them are temporary. The first type
     /// is a statement that was cancelled because it took too long: repeating a slow query adds
-    /// load. The second type is a connection pool without a free connection, because this pool
-    /// belongs to the process itself.
+    /// load. The second type is a connection pool without a free connection, because this pool belongs to the process itself.
     ///
     /// The matcher reads the error messages. If the messages of a server are not in English, match
     /// its error codes instead. A message that quotes user data can contain one of these texts.

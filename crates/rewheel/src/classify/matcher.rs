@@ -68,14 +68,12 @@ enum Node {
 }
 
 impl Matcher {
-    /// Matches an error if at least one of these matchers matches it. With an empty list, it
-    /// matches no error.
+    /// Matches an error if at least one of these matchers matches it. With an empty list, it matches no error.
     pub fn any(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::Any(matchers.into_iter().collect()))
     }
 
-    /// Matches an error if all of these matchers match it. With an empty list, it matches every
-    /// error.
+    /// Matches an error if all of these matchers match it. With an empty list, it matches every error.
     pub fn all(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::All(matchers.into_iter().collect()))
     }
@@ -168,8 +166,7 @@ impl Matcher {
 
     /// Returns whether this error, together with its sources, matches.
     ///
-    /// Checks at most 64 errors of one chain, so that the check also ends if the sources form a
-    /// circle.
+    /// Checks at most 64 errors of one chain, so that the check also ends if the sources form a circle.
     pub fn matches(&self, error: &(dyn Error + 'static)) -> bool {
         match &*self.0 {
             Node::Any(matchers) => matchers.iter().any(|matcher| matcher.matches(error)),

@@ -33,8 +33,7 @@ impl RetryAfter {
     /// Surrounding space is ignored.
     ///
     /// Returns `None` for anything else (a negative number, a fraction, an empty text), so that
-    /// the caller can use its own backoff instead. A number that is too large for a [`Duration`]
-    /// becomes the largest one.
+    /// the caller can use its own backoff instead. A number that is too large for a [`Duration`] becomes the largest one.
     pub fn parse(value: &str) -> Option<RetryAfter> {
         let value = value.trim_ascii();
         if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -48,8 +47,7 @@ impl RetryAfter {
     /// Parses an HTTP date, such as a response's `Date` header.
     ///
     /// Use the result as `now` for [`delay`](RetryAfter::delay) and
-    /// [`Class::of_response`](crate::Class::of_response), because the same clock computed
-    /// `Retry-After`.
+    /// [`Class::of_response`](crate::Class::of_response), because the same clock computed `Retry-After`.
     pub fn parse_date(value: &str) -> Option<SystemTime> {
         httpdate::parse_http_date(value.trim_ascii()).ok()
     }
@@ -68,8 +66,7 @@ impl RetryAfter {
 /// Parses the value of gRPC's `grpc-retry-pushback-ms`.
 ///
 /// The value is the delay in milliseconds, at most [`RetryAfter::DELAY_MAX`]. A negative value
-/// means that the server does not want a retry; by the rules of gRPC, an invalid value also means
-/// this.
+/// means that the server does not want a retry; by the rules of gRPC, an invalid value also means this.
 ///
 /// ```
 /// use rewheel::{Verdict, grpc_pushback};

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A clock for tests: time advances only when the test advances it, so tests do not wait and are
-/// not flaky.
+/// A clock for tests: time advances only when the test advances it, so tests do not wait and are not flaky.
 ///
 /// Clones share one time. Pass `&clock` to any policy, then either [`drive`](ManualClock::drive) a
 /// call to its end, or [`advance`](ManualClock::advance) the time manually and check the result.

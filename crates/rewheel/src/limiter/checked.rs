@@ -84,8 +84,7 @@ impl RateLimiter {
     /// As [`per`](RateLimiter::per), without the panic.
     ///
     /// # Errors
-    /// Rejects a rate of zero calls, a rate of more than one call per nanosecond, and a period
-    /// above a century.
+    /// Rejects a rate of zero calls, a rate of more than one call per nanosecond, and a period above a century.
     pub fn try_per(calls: u32, period: Duration) -> Result<RateLimiterBuilder, SettingError> {
         let shown = format_args!("{calls} per {}", text(period));
         let rule = rate(calls, period).map_err(|rule| rule.with(shown))?;
@@ -110,8 +109,7 @@ impl RateLimiterBuilder {
     /// As [`burst`](RateLimiterBuilder::burst), without the panic.
     ///
     /// # Errors
-    /// Rejects a burst of zero, a burst that takes more than a century to refill, and any burst
-    /// of a sliding window.
+    /// Rejects a burst of zero, a burst that takes more than a century to refill, and any burst of a sliding window.
     pub fn try_burst(mut self, calls: u32) -> Result<RateLimiterBuilder, SettingError> {
         self.rule = burst(self.rule, calls).map_err(|rule| rule.with(calls))?;
         Ok(self)

@@ -55,8 +55,7 @@ impl<K> Pipeline<K> {
     /// # }
     /// ```
     ///
-    /// Cancel safe: dropping the call drops the running attempt, gives back permits and
-    /// slots, and leaves every queue.
+    /// Cancel safe: dropping the call drops the running attempt, gives back permits and slots, and leaves every queue.
     #[inline]
     pub fn run<F, Fut, T, E>(
         &self,
@@ -105,8 +104,7 @@ impl<K> Pipeline<K> {
 
 impl<F, M, J, H, P> Call<F, M, J, H, InPipeline<P>> {
     /// Gives up as soon as the token is cancelled: during an attempt, between two attempts, and in
-    /// the queue of a limiter or a bulkhead. A blocking attempt is not interrupted, but the wait
-    /// after it is interrupted.
+    /// the queue of a limiter or a bulkhead. A blocking attempt is not interrupted, but the wait after it is interrupted.
     ///
     /// Breakers count a cancelled attempt neither as a success nor as a failure.
     pub fn cancel(mut self, token: &CancelToken) -> Call<F, M, J, H, InPipeline<P>> {

@@ -51,8 +51,7 @@ impl fmt::Display for Keyed {
 
 impl Pipeline {
     /// Creates a pipeline without policies, for calls that have a key: a host, a tenant, an
-    /// account. Keyed steps then use the breaker or the limiter of that key. All keyed steps have
-    /// the same key type.
+    /// account. Keyed steps then use the breaker or the limiter of that key. All keyed steps have the same key type.
     ///
     /// Every call must set its key with [`key`](crate::Call::key); otherwise it does not compile.
     ///
@@ -189,8 +188,7 @@ where
     }
 }
 
-/// A pipeline with the key of one request, for futures that own all their data. You do not need to
-/// name this type.
+/// A pipeline with the key of one request, for futures that own all their data. You do not need to name this type.
 #[cfg(feature = "tower")]
 pub struct OwnedKey<K> {
     pub(crate) pipeline: Pipeline<K>,

@@ -12,8 +12,7 @@ use crate::random::Random;
 use crate::statistics::Statistics;
 use std::sync::Arc;
 
-/// The retry policy of a call, with the other options of the call. You do not need to name this
-/// type.
+/// The retry policy of a call, with the other options of the call. You do not need to name this type.
 ///
 /// The alignment makes copies of this type fast: wide copies that cross a cache line are slow.
 #[derive(Debug)]

@@ -29,8 +29,7 @@ impl Attempt {
         self.number
     }
 
-    /// Returns whether an earlier attempt was made: if `true`, the called service may have
-    /// received this request before.
+    /// Returns whether an earlier attempt was made: if `true`, the called service may have received this request before.
     pub const fn is_retry(self) -> bool {
         self.number > 1
     }

@@ -51,8 +51,7 @@ impl<J, P> PipelineLayer<J, P> {
     }
 }
 
-/// A [`PipelineLayer`] that stores requests as durable jobs if they are given up. Created by
-/// [`PipelineLayer::or_spill_to`].
+/// A [`PipelineLayer`] that stores requests as durable jobs if they are given up. Created by [`PipelineLayer::or_spill_to`].
 #[derive(Clone)]
 pub struct SpillLayer<J, D, M, P = Pipeline> {
     layer: PipelineLayer<J, P>,
@@ -75,8 +74,7 @@ impl<J, D, M, P: fmt::Debug> fmt::Debug for SpillLayer<J, D, M, P> {
     }
 }
 
-/// A [`PipelineService`] that stores requests as durable jobs if they are given up. Created by
-/// [`SpillLayer`].
+/// A [`PipelineService`] that stores requests as durable jobs if they are given up. Created by [`SpillLayer`].
 #[derive(Clone)]
 pub struct SpillService<S, J, D, M, P = Pipeline> {
     service: PipelineService<S, J, P>,
@@ -129,8 +127,7 @@ struct Spilling<E, R, X> {
 pin_project! {
     /// The future of [`SpillService`]. It allocates memory only when it stores a request as a job.
     ///
-    /// If the future is dropped while it stores a request, it is unknown whether the job was
-    /// stored.
+    /// If the future is dropped while it stores a request, it is unknown whether the job was stored.
     #[must_use = "a future does nothing until it is awaited"]
     pub struct SpillFuture<S, Req, J, D, M, R, X, P = Pipeline>
     where
