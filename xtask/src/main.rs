@@ -33,21 +33,21 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check         format, lints, documentation, structural checks, dependency rules, benchmarks compile
-  test          every test, loom models included, also after one failed; starts the servers that
-                tests need, names what failed, and says in its last line what it could not test
+  test          every test, including the loom models; continues after a failed test. Starts the
+                servers that tests need. The last line names everything that was not tested
   loom          only the loom models
-  instructions  the instruction limits of hot paths; installs what it counts with
+  instructions  the instruction limits of hot paths; installs the tools that it needs
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
-  chaos [ARGS]  nodes that lose what they rely on, for a minute each; --store postgres
+  chaos [ARGS]  every fault (a killed node, a lost network) for a minute each; --store postgres
                 --cell kill-node
   schemathesis [ARGS]
-                made-up requests against a real server, 50 for each operation; skipped where the
+                generated requests against a real server, 50 for each operation; skipped if the
                 tool is not installed; --max-examples 1000
-  services up   a private PostgreSQL on a free port, for tests; prints where it is
-  services down stops it, with its data
+  services up   starts a private PostgreSQL on a free port, for tests; prints its URL
+  services down stops this PostgreSQL, and deletes its data
   bench [ARGS]  the benchmark report; --quick for a short one
   ci            check + test + sim + instructions, and that the drivers of other queues compile:
-                exactly what CI runs; what it cannot test is a failure";
+                exactly what CI runs; fails if something cannot be tested";
 
 /// The requested command.
 #[derive(Debug, PartialEq)]

@@ -180,7 +180,7 @@ impl From<ServeError> for CliError {
                 CliError::new(exit::USAGE, error)
             }
             ServeError::Listen { .. } => CliError::new(exit::FAILED, error)
-                .hint("is the address in use by another process? choose another address with --listen; port 0 takes any free port"),
+                .hint("if another process uses this address, choose another one with --listen; port 0 takes any free port"),
             ServeError::Io(_) | ServeError::Engine(_) => CliError::new(exit::FAILED, error),
             ServeError::Store(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),

@@ -45,13 +45,13 @@ fn described(stats: &Value) -> String {
     let number = |name: &str| here[name].as_u64().unwrap_or_default();
     let used = number("concurrency").saturating_sub(number("concurrency_free"));
     rows.push(vec!["slots used".to_owned(), format!("{used} of {}", number("concurrency"))]);
-    rows.push(vec!["waiting here".to_owned(), text(here, "waiting")]);
+    rows.push(vec!["claimed, not started".to_owned(), text(here, "waiting")]);
     let mut parts = vec![table(&[], rows)];
     let list = |name: &str| here[name].as_array().filter(|list| !list.is_empty());
     if let Some(decisions) = list("decisions") {
         let row =
             |one: &Value| ["decision", "category", "count"].map(|name| text(one, name)).to_vec();
-        parts.push(table(&["DECIDED HERE", "CATEGORY", "COUNT"], decisions.iter().map(row)));
+        parts.push(table(&["DECISION", "CATEGORY", "COUNT"], decisions.iter().map(row)));
     }
     if let Some(notices) = list("notices") {
         let names = ["notifier", "sent", "suppressed", "failed", "summaries"];

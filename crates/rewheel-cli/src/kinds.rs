@@ -59,7 +59,7 @@ pub(crate) async fn run(
 /// Lists all kinds, unless a page was requested.
 async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), CliError> {
     paging.all_pages |= paging.limit.is_none();
-    let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
+    let names = ["KIND", "RUNNER", "STATUS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
     let listed = pages::read(&["kinds"], &[], &paging, client).await?;
     listed.print(output, &names, row, "no kinds");
     Ok(())
@@ -110,7 +110,7 @@ fn changed(kind: &Document, output: Output) -> Result<(), CliError> {
 
 fn breaker(kind: &Value) -> String {
     let state = text(&kind["breaker"], "state").replace('_', " ");
-    let forced = if kind["breaker"]["forced"] == true { " (by hand)" } else { "" };
+    let forced = if kind["breaker"]["forced"] == true { " (set by an operator)" } else { "" };
     format!("{state}{forced}")
 }
 

@@ -83,7 +83,7 @@ pub struct AuditEntry {
 pub struct AuditFields(Vec<(String, Option<String>)>);
 
 impl AuditFields {
-    /// Adds a value; `None` means not set. Leaves out values that look like secrets: some readers of the log are not allowed to see secrets.
+    /// Adds a value; `None` means not set. Leaves out values that look like secrets, because some readers of the log must not see secrets.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<impl fmt::Display>) -> AuditFields {
         let value = value.map(|value| {

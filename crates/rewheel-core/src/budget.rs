@@ -4,10 +4,10 @@ use crate::name::KindName;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// The retries that first attempts of a kind have earned in the whole fleet.
+/// The retry budget of a kind: the retries that the first attempts of all nodes have added, and that are not used yet.
 ///
-/// A first attempt may run on one holder and its retries on another. So earned retries are pooled in the store and handed out in
-/// grants. The total of retries is at most the earned retries plus the floor.
+/// A first attempt may run on one holder and its retries on another. So the store keeps one pool for all holders, and grants
+/// retries from it. The total number of retries is at most the number that first attempts added, plus the floor.
 ///
 /// ```
 /// use rewheel_core::{Floor, KindName, RetryAsk, RetryPool, Timestamp};
@@ -37,9 +37,9 @@ pub struct RetryPool {
 pub struct RetryAsk {
     /// The kind.
     pub kind: KindName,
-    /// What its attempts have earned since the last report, plus unused grants that it returns, in units of [`RetryPool::RETRY`].
+    /// What the attempts of the holder have added since its last report, plus unused grants that it returns, in units of [`RetryPool::RETRY`].
     pub earned: u64,
-    /// Number of retries that it wants to make until its next heartbeat.
+    /// Number of retries that the holder wants to make until its next heartbeat.
     pub wanted: u32,
     /// The minimum number of retries of the kind, independent of traffic.
     pub floor: Floor,
@@ -67,14 +67,14 @@ impl Floor {
 }
 
 impl RetryPool {
-    /// The value of one retry in the units that attempts earn; fine enough for a ratio of one millionth.
+    /// The value of one retry, in the units of the balance; large enough for a ratio of one millionth.
     pub const RETRY: u64 = 1_000_000;
 
-    /// The balance that never decays. With it, single failures are retried at once even at low traffic.
+    /// The part of the balance that never expires. This part allows the retry of single failures even at low traffic.
     pub const SAVED: u64 = 10 * RetryPool::RETRY;
 
-    /// The time in which the balance above [`RetryPool::SAVED`] decays. Retries that a quiet day earned must not all be spent in
-    /// one outage.
+    /// The time in which the balance above [`RetryPool::SAVED`] expires. So the budget of a day without failures is not used up
+    /// in one outage.
     pub const MELTS_IN: Duration = Duration::from_secs(10);
 
     /// Upper limit of the balance: more than any fleet retries between two heartbeats, and small enough for a store to compute
@@ -88,8 +88,8 @@ impl RetryPool {
         RetryPool { balance: RetryPool::SAVED, counted }
     }
 
-    /// Adds what a holder has earned, and grants what it wants as far as the balance allows. Returns the remaining pool and the
-    /// number of granted retries.
+    /// Adds what a holder reports as earned, and grants the retries that it wants, limited by the balance. Returns the
+    /// remaining pool and the number of granted retries.
     ///
     /// In any period, the pool grants at most what was earned, plus the floor for that period and [`RetryPool::MELTS_IN`] more,
     /// plus [`RetryPool::SAVED`].

@@ -20,9 +20,9 @@ pub enum Report {
         /// The failure.
         failure: Failure,
     },
-    /// The job ends in state `failed` now, whatever attempts it has left. It needs no person.
+    /// The job ends in state `failed` now, even if it has attempts left. No operator action is needed.
     FailJob(Failure),
-    /// The job ends in state `dead` now, whatever attempts it has left. A person must look at it.
+    /// The job ends in state `dead` now, even if it has attempts left. An operator must handle it.
     Dead(Failure),
     /// The runner decides: the job is paused until an operator resumes it.
     Pause,
@@ -95,8 +95,8 @@ impl Decision {
         }
     }
 
-    /// Returns the next state of the job, given what a user requested meanwhile. A success stays a
-    /// success, and an ended job cannot be paused.
+    /// Returns the next state of the job, given the pause or cancel that a user requested during
+    /// the attempt. A success stays a success, and an ended job cannot be paused.
     pub const fn state(&self, wanted: Option<Wanted>) -> State {
         match (self, wanted) {
             (Decision::Succeed, _) => State::Succeeded,
@@ -140,7 +140,7 @@ impl Decision {
     }
 }
 
-/// Why a job is due at its time.
+/// Why a job is due at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueReason {
     /// The submitter chose the time.
@@ -149,11 +149,11 @@ pub enum DueReason {
     Backoff,
     /// The job's custom backoff is not registered on the node that ran it: the backoff of its kind chose the time.
     UnknownBackoff,
-    /// The callee asked for the delay (`Retry-After`).
+    /// The called service asked for the delay (`Retry-After`).
     RetryAfter,
     /// The runner asked for the delay.
     Snooze,
-    /// A circuit breaker is open: of the kind, or of the target that the job calls.
+    /// A circuit breaker is open: the breaker of the kind, or of the host that the job calls.
     Parked,
     /// A rate limit delayed the job.
     RateLimit,
@@ -201,10 +201,10 @@ impl DueReason {
 /// What happens to a job that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum GiveUp {
-    /// It becomes a dead letter, for an operator to handle.
+    /// The job becomes a dead letter, for an operator to handle.
     #[default]
     Dead,
-    /// It ends as failed; no operator action is needed.
+    /// The job ends as failed; no operator action is needed.
     Fail,
 }
 
@@ -215,7 +215,7 @@ pub struct Policy {
     pub attempts_max: u32,
     /// The delays between attempts.
     pub backoff: Backoff,
-    /// The longest delay that a callee may ask for.
+    /// The longest delay that the called service may ask for.
     pub retry_after_max: Duration,
     /// Multiplier of the backoff delay; 1 unless a rule changes it.
     pub backoff_factor: u32,
@@ -262,8 +262,8 @@ impl History {
     }
 }
 
-/// Decides what happens after an attempt. It uses no clock and no store: the same input and the
-/// same random numbers always lead to the same decision.
+/// Decides what happens after an attempt. The function uses no clock and no store: the same
+/// input and the same random numbers always lead to the same decision.
 ///
 /// ```
 /// use rewheel::{Category, Random, Verdict};

@@ -23,8 +23,7 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure. Cuts texts that are too long at a character boundary and removes NUL,
-    /// which databases reject: the text of one failure must not block the other results of its
-    /// flush.
+    /// which databases reject: the text of one failure must not prevent the store from writing the other results of the batch.
     pub fn new(category: Category, code: Option<&str>, message: &str) -> Failure {
         Failure {
             category,
@@ -57,12 +56,12 @@ impl Failure {
         self.category
     }
 
-    /// The code of a job that a settle submitted and that could not be stored as it was.
+    /// The failure code of a follow-up (a job that the result of another job submits) that could not be stored as submitted.
     pub const FOLLOW_UP_REFUSED: &'static str = "follow_up_refused";
 
-    /// Creates the failure of a job that a settle submitted and that cannot be stored.
+    /// Creates the failure of a follow-up (a job that the result of another job submits) that cannot be stored.
     pub fn of_follow_up(why: &str) -> Failure {
-        let message = format!("its parent submitted it, but it was refused: {why}");
+        let message = format!("the parent job submitted this job, but the store refused it: {why}");
         Failure::new(Category::Rejected, Some(Failure::FOLLOW_UP_REFUSED), &message)
     }
 

@@ -24,8 +24,8 @@ pub enum Sticky {
 
 /// An action for some failures.
 ///
-/// A rule matches a failure if all of its conditions match; a rule without conditions matches every failure. Of several
-/// categories, codes or statuses, one match is enough.
+/// A rule matches a failure if all of its conditions match; a rule without conditions matches every failure. If a
+/// condition lists several categories, codes or statuses, one match is enough.
 ///
 /// ```
 /// use rewheel::{Category, minutes};
@@ -39,7 +39,7 @@ pub enum Sticky {
 pub struct FailureRule {
     /// Categories to match; empty matches any.
     pub categories: Vec<Category>,
-    /// Codes to match, where a `*` at the end matches any rest; empty matches any.
+    /// Codes to match, where a `*` at the end matches any further characters; empty matches any.
     pub codes: Vec<String>,
     /// HTTP statuses to match, which callbacks and HTTP clients report as their code; empty matches any.
     pub statuses: StatusSet,
@@ -71,7 +71,7 @@ impl FailureRule {
         self
     }
 
-    /// Adds a code to match; a `*` at the end matches any rest.
+    /// Adds a code to match; a `*` at the end matches any further characters.
     #[must_use]
     pub fn on_code(mut self, code: &str) -> FailureRule {
         self.codes.push(code.to_owned());
@@ -166,9 +166,9 @@ fn has(message: &str, part: &str) -> bool {
 /// rule is retried by the policy of its kind, then given up.
 ///
 /// Rules apply to classified failures. A report in which the handler itself decides (dead, fail, pause, cancel, snooze) overrides
-/// every rule. Rules do not lift limits: attempts still run out, no rule makes a retry wait longer than the policy's
-/// `retry_after_max` unless its backoff does, and a deadline before the end of a delay ends the job at once. A snooze uses no
-/// attempt: only the deadline limits how often it repeats.
+/// every rule. Rules do not remove limits. The maximum number of attempts still applies. A rule cannot make a delay longer
+/// than `retry_after_max` of the policy, except if the backoff itself is longer. If the deadline is before the end of a
+/// delay, the job ends at once. A snooze uses no attempt: only the deadline limits how often it repeats.
 ///
 /// ```
 /// use rewheel::{Category, Random, StatusSet, Verdict, minutes};
@@ -308,7 +308,7 @@ impl Routed<'_> {
     }
 }
 
-/// Error: a rule cannot work.
+/// Error: a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// The rule, counted from 1.

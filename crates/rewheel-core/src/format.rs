@@ -1,7 +1,7 @@
-//! The number of a release's stored formats, which every holder registers with.
+//! The format number that every holder registers: which stored fields its release can handle.
 
-/// What the rows of a store may contain for a release to handle them without loss. Each feature that an older release would damage
-/// has a number. While a holder with a smaller number lives, a job that uses the feature is refused.
+/// Describes which fields of a job a release can store without loss. Each feature that an older release would damage has a number.
+/// While a living holder has a smaller number, the store refuses jobs that use the feature.
 ///
 /// ```
 /// use rewheel_core::Format;
@@ -14,10 +14,10 @@
 pub struct Format(u32);
 
 impl Format {
-    /// Releases before there were numbers. Every release handles jobs of this format.
+    /// The format of releases without format numbers. Every release can handle jobs of this format.
     pub const FIRST: Format = Format(0);
 
-    /// Jobs have a parent. An older release loses it when it moves the job.
+    /// Jobs have a parent. An older release loses the parent when it moves a job to another table.
     pub const FOLLOW_UPS: Format = Format(1);
 
     /// This release.

@@ -18,7 +18,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Creates an id. Ids created later sort later, which keeps indexes compact; nothing else depends on the time.
+            /// Creates an id. A newer id sorts after an older id, which keeps indexes compact. Nothing else depends on the time in an id.
             pub fn new(now: Timestamp, random: &Random) -> $name {
                 let mut bytes = [0; 10];
                 bytes[..8].copy_from_slice(&random.next().to_le_bytes());
@@ -85,8 +85,8 @@ id! {
 }
 
 impl HolderId {
-    /// Returns the score of this holder for an item; the holder with the highest score owns it. All nodes that know the same
-    /// holders agree, and when a holder leaves, only its own items move.
+    /// Returns the score of this holder for an item; the holder with the highest score owns the item. All nodes that know
+    /// the same holders compute the same owner. When a holder leaves, only its own items get another owner.
     pub fn score(self, what: &[u8]) -> u64 {
         hash(what.iter().copied().chain(self.to_bytes()))
     }

@@ -42,17 +42,20 @@ pub struct Incident {
     pub jobs: u64,
     /// Number of jobs that are dead letters.
     pub dead: u64,
-    /// When the earliest of the jobs was submitted, or died.
+    /// The earliest time of these jobs: for a dead letter the time at which it became dead, for a
+    /// live job the time of its submit.
     pub first_seen: Timestamp,
-    /// When the latest of the jobs was submitted, or died.
+    /// The latest time of these jobs: for a dead letter the time at which it became dead, for a
+    /// live job the time of its submit.
     pub last_seen: Timestamp,
     /// Some of the jobs, the latest first.
     pub examples: Vec<JobId>,
 }
 
 impl Incident {
-    /// Returns a message with `#` in place of the parts that differ from job to job: numbers, ids and quoted text. In JSON, names
-    /// stay, and so do the values of fields that name an error, a code or the like: they describe the cause.
+    /// Returns a message with `#` in place of the parts that differ from job to job: numbers, ids and quoted text. In JSON, the
+    /// field names stay unchanged. The values of fields such as `error` or `code` also stay unchanged, because they describe the
+    /// cause.
     pub fn pattern(message: &str) -> String {
         let mut pattern = String::with_capacity(message.len());
         let (mut rest, mut is_value) = (message, false);
@@ -123,7 +126,7 @@ fn word(text: &str) -> (usize, bool) {
     (end, text[..end].contains(|c: char| c.is_ascii_digit()))
 }
 
-/// What an incident needs of a job whose latest attempt failed.
+/// The data of a failed job that an incident needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedJob {
     /// The job.

@@ -23,7 +23,7 @@ pub enum When {
 }
 
 impl When {
-    /// Returns the absolute time, where the store's clock shows `now`.
+    /// Returns the absolute time, if the store's clock shows `now`.
     ///
     /// ```
     /// use rewheel_core::{Timestamp, When};
@@ -71,15 +71,15 @@ pub struct NewJob {
     pub backoff: Option<Backoff>,
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
-    /// Number of attempts that were made before the job was stored, by a call in process. The first attempt of the job gets the next
-    /// number. They do not count against `attempts_max`.
+    /// Number of attempts that a call inside a process made before it was continued as this job. The first attempt of the job gets
+    /// the next number. These attempts do not count against `attempts_max`.
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
     pub parent: Option<JobId>,
 }
 
 impl NewJob {
-    /// Creates a job with its required values. It is due at once; everything else defaults to the kind's settings.
+    /// Creates a job with its required values. The job is due at once; everything else defaults to the kind's settings.
     pub fn new(id: JobId, kind: KindName, payload: Vec<u8>) -> NewJob {
         NewJob {
             id,
@@ -218,9 +218,9 @@ pub struct Job {
     /// nothing to undo.
     pub attempt: u32,
     /// Number of attempts used before the job was last redriven; until then, of those that a call made in process before it
-    /// was continued as this job. They do not count against `attempts_max`.
+    /// was continued as this job. These attempts do not count against `attempts_max`.
     pub attempts_before: u32,
-    /// Number of takeovers from a holder that died or forgot the job.
+    /// Number of takeovers, because the holder died or did not settle the job in time.
     pub takeovers: u32,
     /// Number of takeovers while the job was certainly running; these count against the kind's limit.
     pub takeovers_counted: u32,
@@ -249,7 +249,7 @@ pub enum Status {
     Leased {
         /// The holder.
         holder: HolderId,
-        /// When the job can be taken from a live holder, which may have forgotten it.
+        /// When the job is overdue: after this time it can be taken even from a live holder.
         overdue: Timestamp,
         /// What a user requested for the job.
         wanted: Option<Wanted>,

@@ -14,8 +14,8 @@ pub struct NewKind {
     pub name: KindName,
     /// Settings, as text that the store does not interpret.
     pub settings: String,
-    /// Maximum number of takeovers of a job before it becomes a dead letter. Stored separately, because a sweep applies it to
-    /// kinds that the sweeping node does not know.
+    /// Maximum number of takeovers of a job before it becomes a dead letter. Stored in a separate column, because a sweep of
+    /// any node applies it, also to kinds that this node does not run.
     pub takeovers_max: u32,
 }
 
@@ -30,13 +30,13 @@ pub struct Kind {
     pub takeovers_max: u32,
     /// Whether an operator paused the kind: no holder claims its jobs.
     pub paused: bool,
-    /// Set while the dependency is considered down: only the prober claims jobs.
+    /// Set while the kind is parked because its dependency is down: only the holder with the right to probe claims one job.
     pub parked: Option<Parked>,
-    /// Holders whose own attempts say that the dependency is down, while there are too few of them to park the kind.
+    /// Holders that report the dependency as down, while there are too few of them to park the kind.
     pub suspects: Vec<HolderId>,
-    /// Whether an operator decided that the kind is parked or not parked. Evidence changes nothing then.
+    /// Whether an operator decided that the kind is parked or not parked. Reports of holders then change nothing.
     pub forced: bool,
-    /// Increases with every change of `parked`, so that two holders never act on the same one.
+    /// Increases with every change of `parked`. Two holders that read the same generation cannot both change `parked`.
     pub generation: u64,
     /// Increases with every change by a user: of the settings, `paused` or `forced`. Changes by the engine do not affect it.
     /// Starts at the creation time in milliseconds, so that a kind that was deleted and created again has a different version.
@@ -116,8 +116,8 @@ pub enum KindChange {
     Pause,
     /// An operator resumes the kind.
     Resume,
-    /// The dependency is considered down. After a failed probe the prober parks the kind again, which releases the right to
-    /// probe.
+    /// Parks the kind, because the dependency is down. After a failed probe, the holder that probed parks the kind again,
+    /// and so gives up the right to probe.
     Park {
         /// The generation that the caller read.
         generation: u64,
@@ -136,35 +136,35 @@ pub enum KindChange {
         /// The generation that the caller read.
         generation: u64,
     },
-    /// A holder's own attempts say that the dependency is down. The kind is parked once two holders say so, or the only live one:
-    /// a single holder with a broken network must not stop the others.
+    /// A holder reports that the dependency is down, because its own attempts fail. The kind is parked if two holders report
+    /// this, or if there is only one live holder. So one holder with a broken network does not stop the others.
     Suspect {
         /// The holder.
         holder: HolderId,
         /// The reason shown to users if the kind is parked.
         reason: String,
     },
-    /// The called service asked to wait: parks the kind, and no holder probes it before this time has passed. One holder is enough,
-    /// because the service said so itself. A longer hold stays.
+    /// The called service asked to wait: parks the kind, and no holder probes it before this time has passed. The report of one
+    /// holder is enough, because the service itself asked for the wait. If the kind already has a longer hold, that hold stays.
     Hold {
         /// How long to wait.
         lasts: Duration,
         /// The reason shown to users.
         reason: String,
     },
-    /// A holder that suspected the kind has seen it work.
+    /// A holder that reported the dependency as down reports that it works again.
     Trust {
         /// The holder.
         holder: HolderId,
     },
-    /// An operator parks the kind. It stays parked without probes, whatever holders observe, until an operator decides otherwise.
+    /// An operator parks the kind. The kind stays parked, without probes and independent of the reports of holders, until an operator changes this.
     Open {
         /// The reason shown to users.
         reason: String,
     },
-    /// An operator unparks the kind. It is not parked again, whatever holders observe, until an operator decides otherwise.
+    /// An operator unparks the kind. Reports of holders do not park it again until an operator changes this.
     Close,
-    /// An operator lets evidence decide again.
+    /// An operator returns to automatic parking: the reports of holders decide again.
     Reset,
 }
 
@@ -189,8 +189,9 @@ impl KindChange {
         }
     }
 
-    /// Returns the kind after the change; `None` if another change came first or an operator's decision prevents it. Pure, and
-    /// the same for every store. `living` contains all live engines, and at least those live workers that may probe or want to.
+    /// Returns the kind after the change; `None` if another change came first or an operator's decision prevents it. A pure
+    /// function, the same for every store. `living` contains all live engines, and at least the live workers that have or want
+    /// the right to probe.
     pub fn apply(&self, before: &Kind, now: Timestamp, living: &[HolderId]) -> Option<Kind> {
         let mut after = before.clone();
         let is_current = |generation: &u64| *generation == before.generation && !before.forced;
@@ -354,7 +355,7 @@ impl KindEdit {
         KindEdit { name, what, if_version: None }
     }
 
-    /// Returns the refusal if the current kind does not allow the edit. Pure, and the same for every store.
+    /// Returns the refusal if the current kind does not allow the edit. A pure function, the same for every store.
     pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
         let is_put = matches!(self.what, KindEditVerb::Put { .. });
         match (before, self.if_version) {

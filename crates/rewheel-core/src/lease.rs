@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// The lease of one job. Every write by a holder names both values.
+/// The lease of one job. Every write by a holder contains both values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The job.
@@ -20,7 +20,7 @@ pub struct Lease {
 /// The type of a holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// An engine. Engines share fleet-wide rates, and evidence that a dependency is down.
+    /// An engine. Engines share fleet-wide rates, and report to each other that a dependency is down.
     #[default]
     Engine,
     /// A worker in another process that receives jobs from a server.
@@ -117,7 +117,7 @@ pub struct NewHolder {
     pub name: String,
     /// Engine or worker.
     pub role: Role,
-    /// Lease duration: the holder must renew within this time.
+    /// Lease duration: the holder must renew its lease within this time.
     pub lease_ttl: Duration,
     /// What its release can handle: [`Format::CURRENT`], except in tests.
     pub format: Format,
@@ -132,7 +132,7 @@ pub struct Holder {
     pub name: String,
     /// Engine or worker.
     pub role: Role,
-    /// Lease duration: the holder must renew within this time.
+    /// Lease duration: the holder must renew its lease within this time.
     pub lease_ttl: Duration,
     /// What its release can handle.
     pub format: Format,
@@ -142,17 +142,17 @@ pub struct Holder {
     pub joined: Timestamp,
     /// When it last renewed.
     pub renewed: Timestamp,
-    /// Whether its lease has expired. That alone takes no jobs from it.
+    /// Whether its lease has expired. The holder loses its jobs only when another holder marks it as dead.
     pub expired: bool,
-    /// When it died, by deregistration or because another holder expired it. A dead holder never renews.
+    /// When the holder died: it deregistered, or another holder marked it as dead. A dead holder cannot renew its lease again.
     pub died: Option<Timestamp>,
 }
 
-/// Finds the holders that may be expired.
+/// Finds the holders that may be marked as dead.
 ///
-/// A lease that has run out is not sufficient evidence: the store may have been unavailable, or its clock may have jumped. A
-/// holder may be expired only after the observer has itself renewed without failure for one lease duration while the other
-/// holder's renewal counter did not change.
+/// An expired lease alone does not prove that a holder is dead: the store may have been unavailable, or its clock may have
+/// jumped. So the observer waits for one lease duration in which it renews its own lease without a failure. If the renewal
+/// counter of the other holder does not change in this time, the other holder may be marked as dead.
 ///
 /// Times are from the observer's monotonic clock, with any origin.
 ///
@@ -195,7 +195,7 @@ struct Still {
 }
 
 impl ExpiryWatch {
-    /// Starts without observations; `lease_ttl` is the observer's own lease duration.
+    /// Creates a watch without observations; `lease_ttl` is the observer's own lease duration.
     pub fn new(lease_ttl: Duration) -> ExpiryWatch {
         ExpiryWatch { lease_ttl, renewed: None, still: HashMap::new() }
     }
@@ -223,7 +223,7 @@ impl ExpiryWatch {
         holders.iter().filter(gone).cloned().collect()
     }
 
-    /// Returns how long after `now` the next holder may have to be expired, if none of those seen last renews until then.
+    /// Returns the time from `now` until the next holder may be marked as dead, if no holder of the last read renews its lease before.
     ///
     /// ```
     /// use rewheel_core::ExpiryWatch;
@@ -237,7 +237,8 @@ impl ExpiryWatch {
         self.still.values().map(|still| still.until.saturating_sub(now)).min()
     }
 
-    /// Records a failed renewal: counters may not have changed because the store was unavailable.
+    /// Records a failed renewal, which starts the observation again: the counters of other holders
+    /// may be unchanged only because the store was unavailable.
     pub fn failed(&mut self) {
         self.renewed = None;
         self.still.clear();

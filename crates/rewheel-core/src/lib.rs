@@ -1,8 +1,8 @@
 //! Types, rules and the store interface of the Rewheel engine, without I/O.
 //!
-//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time, held by one
-//! [holder](HolderId) while it is leased, and every write by a holder names the [`Fence`] that it
-//! got with the lease. What follows an attempt is decided purely, by [`decide`].
+//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time. While it is
+//! leased, it belongs to one [holder](HolderId), and every write by this holder contains the
+//! [`Fence`] of the lease. The pure function [`decide`] decides what follows an attempt.
 //!
 //! # Where to find what
 //!
@@ -11,7 +11,7 @@
 //! | a job | [`NewJob`], [`Job`], [`JobId`], [`Key`], [`Priority`], [`Lane`] |
 //! | its states | [`State`], [`Cause`]: the one table of legal transitions |
 //! | a kind, a tenant | [`Kind`], [`KindName`], [`Tenant`] |
-//! | who may run it | [`Holder`], [`HolderId`], [`Lease`], [`Fence`] |
+//! | which process may run a job | [`Holder`], [`HolderId`], [`Lease`], [`Fence`] |
 //! | what follows an attempt | [`decide`], [`Decision`], [`Policy`], [`Failure`] |
 //! | rules for failures | [`FailureRules`], [`FailureRule`], [`Action`] |
 //! | groups of failures | [`Incident`] |

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Limits that apply to every store and every interface.
 ///
-/// A limit is a constant where a schema or a protocol depends on it. A value that an operator may want to change is a setting;
+/// A limit is a constant if a schema or a protocol depends on it. A value that an operator may want to change is a setting;
 /// its default is here.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits;
@@ -16,11 +16,11 @@ impl Limits {
     /// The longest text that MySQL indexes together with tenant and kind in its default row format.
     pub const KEY_BYTES_MAX: usize = 255;
 
-    /// As long as a UUID or a domain name label, with room; part of every lane and key index.
+    /// Long enough for a UUID or a domain name label. The tenant is part of every index of lanes and keys, so it must be short.
     pub const TENANT_BYTES_MAX: usize = 128;
 
-    /// A payload refers to data rather than contains it: larger data belongs in object storage. Limits a flush of
-    /// [`Limits::BATCH_MAX`] jobs to what a server can hold in memory.
+    /// Store large data in object storage, and put a reference to it into the payload. With this limit, a batch
+    /// of [`Limits::BATCH_MAX`] jobs fits into the memory of a server.
     pub const PAYLOAD_BYTES_MAX_DEFAULT: usize = 256 * 1024;
 
     /// An operator reads the first lines; a longer stack trace is cut.
@@ -32,23 +32,23 @@ impl Limits {
     /// Larger statements are not faster, and this size is below the parameter and packet limits of databases.
     pub const BATCH_MAX: usize = 1_000;
 
-    /// What one request may submit, and one insert may hold.
+    /// Maximum number of jobs in one submit request, and in one insert into the store.
     pub const SUBMIT_MAX: usize = 10_000;
 
-    /// Most jobs that one settle submits. A job with more work to hand out submits one job that submits the rest.
+    /// Maximum number of jobs that one settle may submit. To submit more jobs, submit one job that submits the others.
     pub const FOLLOW_UPS_MAX: usize = 16;
 
-    /// Most bytes of their payloads together: they wait in memory until the settle, as many as there are attempts.
+    /// Maximum size of the payloads of all jobs that one settle submits. These payloads stay in memory until the settle, for every running attempt.
     pub const FOLLOW_UPS_BYTES_MAX: usize = 256 * 1024;
 
     /// Ten priorities: users do not need more, and a claim visits each lane.
     pub const PRIORITY_MAX: u8 = 9;
 
-    /// A job that crashes its process this often is considered the cause.
+    /// If this many processes die while they run a job, the job is considered the cause.
     pub const TAKEOVERS_MAX_DEFAULT: u32 = 3;
 
-    /// Retries with at most this delay stay in the holder's timing wheel: a round trip through the store would be a noticeable
-    /// part of the delay, and a holder that dies delays them by no more than that.
+    /// A retry with at most this delay stays in the memory of its holder. For a short delay, writing the job to the store and
+    /// claiming it again would take a noticeable part of the delay.
     pub const STICKY_MAX_DEFAULT: Duration = Duration::from_secs(10);
 
     /// Maximum attempts of a job that does not set its own.
@@ -68,7 +68,7 @@ impl Limits {
     /// dependency busy.
     pub const DELAY_FLOOR_DEFAULT: Duration = Duration::from_millis(10);
 
-    /// Longest delay that a callee may ask for: anything longer is an outage, for an operator to judge.
+    /// Longest delay that a called service may ask for: a longer delay means an outage, and an operator should decide.
     pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
 
     /// Retention of ended jobs and their keys, unless the kind sets its own: a week covers a long weekend and the questions after
@@ -76,20 +76,20 @@ impl Limits {
     pub const KEEP_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
     /// The longest delay or duration in the engine. Sums of a few such durations, added to a time of this century, do not
-    /// overflow; so every duration from outside is limited to this where it enters.
+    /// overflow; so every duration in a request or a config is limited to this value.
     pub const DURATION_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 
     /// The name of a token or a command.
     pub const ACTOR_BYTES_MAX: usize = 128;
 
-    /// The part of a failure's message that the audit log repeats: enough to recognize it. The job holds the whole message.
+    /// The part of a failure's message that the audit log repeats: enough to recognize the failure. The job contains the whole message.
     pub const AUDIT_MESSAGE_BYTES_MAX: usize = 256;
 
     /// One page of a list, as in the `limit` parameter of the API.
     pub const PAGE_MAX: usize = 1_000;
 
-    /// Rows that one page scans before it returns the matches so far and a cursor: a filter with few matches must not hold a
-    /// connection while the whole table is read.
+    /// Rows that one page scans before it returns the matches so far and a cursor: a filter with few matches must not occupy
+    /// a connection while the whole table is read.
     pub const SCAN_MAX: usize = 50_000;
 
     /// Lanes that one claim visits. Each is an index range, so this limits the cost of a claim.
@@ -98,8 +98,8 @@ impl Limits {
     /// The longest interval of a fleet-wide limit. Less frequent work is a schedule, not a rate.
     pub const FLEET_INTERVAL_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-    /// How long a store remembers the last start under a limit: longer than any interval, so that forgetting it allows no extra
-    /// start.
+    /// How long a store remembers the last start under a limit: longer than any interval, so that a deleted record never allows
+    /// an additional start.
     pub const FLEET_STARTS_KEPT: Duration = Duration::from_secs(2 * 24 * 3_600);
 
     /// Settings of a kind: about forty short fields and a few URLs.
@@ -118,10 +118,10 @@ impl Limits {
     /// fill a table.
     pub const SNOOZE_MIN: Duration = Duration::from_millis(100);
 
-    /// The longest snooze of a rule: a job that waits longer is likely forgotten, and an operator must handle it.
+    /// The longest snooze of a rule: people probably forget a job that waits longer, so an operator must handle it.
     pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-    /// Tokens of a store: one for each user, and one for each deployment of a service. All of them are read at once.
+    /// Maximum number of tokens of a store: enough for one per user and one per deployment of a service. A server reads all tokens at once.
     pub const TOKENS_MAX: usize = 10_000;
 
     /// Retention of revoked and expired tokens, so that users can see what happened to them.
@@ -136,8 +136,8 @@ impl Limits {
     /// Number of a job's first failed attempts that a store keeps: they show how the problem began.
     pub const ATTEMPTS_FIRST_KEPT: usize = 10;
 
-    /// Number of a job's latest failed attempts that a store keeps: they show the current problem. Those in between are dropped
-    /// and counted, so that one job cannot fill a table.
+    /// Number of a job's latest failed attempts that a store keeps: they show the current problem. The attempts between the
+    /// first and the latest ones are deleted and only counted, so that one job cannot fill a table.
     pub const ATTEMPTS_LAST_KEPT: usize = 90;
 
     /// Number of attempts listed with a job.

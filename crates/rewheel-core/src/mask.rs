@@ -1,6 +1,6 @@
 //! Masks secrets in the settings of a kind before they are shown.
 
-/// Replaces a secret in everything that is shown. A client that sends it back has not seen the secret.
+/// Shown instead of a secret. A client that sends this value back keeps the stored secret, which it has not seen.
 pub const MASKED: &str = "***";
 
 /// Words that may appear next to a variable: they name an authentication scheme and are not secrets.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// a chat shows the rest: control characters (C0, DEL, C1), line and paragraph separators, characters that change the direction
 /// of text, and invisible characters.
 ///
-/// Everything written by a callee, a worker or a client passes through this function before it is shown. JSON does not need it.
+/// All text from called services, workers and clients passes through this function before it is shown. JSON does not need it.
 ///
 /// ```
 /// use rewheel_core::printable;

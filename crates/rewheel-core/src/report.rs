@@ -32,36 +32,36 @@ use std::time::Duration;
 /// assert!(matches!(charge(4), Err(Report::FailJob(_))));
 /// ```
 impl Report {
-    /// Reports a failed attempt that another one may help: by the rules and the policy of its kind.
+    /// Reports a failed attempt after which another attempt may succeed. The rules and the policy of the kind decide.
     pub fn retry(failure: impl Into<Failure>) -> Report {
         Report::AttemptFailed { verdict: Verdict::Retry, failure: failure.into() }
     }
 
-    /// Reports a failed attempt that another one may help after this time, which the policy bounds.
-    /// As for every failed attempt, a rule of its kind may say otherwise.
+    /// Reports a failed attempt after which another attempt may succeed, but not before this time.
+    /// The policy limits this time. As for every failed attempt, a rule of the kind can change what follows.
     pub fn retry_after(after: Duration, failure: impl Into<Failure>) -> Report {
         Report::AttemptFailed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
     }
 
-    /// Reports a failed attempt that no other one can help. The job ends in the state that its kind
-    /// names (`on_give_up`), unless a rule of its kind matches the failure.
+    /// Reports a failed attempt after which no other attempt can succeed. The job ends in the state
+    /// that its kind sets with `on_give_up`, unless a rule of the kind matches the failure.
     pub fn stop(failure: impl Into<Failure>) -> Report {
         Report::AttemptFailed { verdict: Verdict::Stop, failure: failure.into() }
     }
 
-    /// Ends the job in state `dead`, whatever its kind says: a person must look at it.
+    /// Ends the job in state `dead`, independent of the settings of its kind. An operator must handle the job.
     pub fn dead(failure: impl Into<Failure>) -> Report {
         Report::Dead(failure.into())
     }
 
-    /// Ends the job in state `failed`, whatever its kind says: it needs no person. An attempt that
-    /// failed and may be followed by another one is [`Report::retry`].
+    /// Ends the job in state `failed`, independent of the settings of its kind. No operator action
+    /// is needed. If another attempt may follow, use [`Report::retry`].
     pub fn fail_job(failure: impl Into<Failure>) -> Report {
         Report::FailJob(failure.into())
     }
 
-    /// Runs the job again after this time; the attempt does not count. Only its deadline limits how
-    /// often.
+    /// Runs the job again after this time; the attempt does not count. Only the deadline of the job
+    /// limits how often this can happen.
     pub const fn snooze(after: Duration) -> Report {
         Report::Snooze(after)
     }

@@ -3,7 +3,7 @@
 use crate::id::{HolderId, hash};
 use crate::name::{ShardKey, Tenant};
 
-/// A part of the work. Jobs of one shard go to the same holder as long as it keeps up.
+/// A part of the work. Jobs of one shard run on the same holder, as long as this holder has free slots.
 ///
 /// ```
 /// use rewheel_core::{Shard, ShardKey, Tenant};
@@ -22,8 +22,8 @@ impl Shard {
     /// The shard of a job that has neither tenant nor shard key; it belongs to all holders.
     pub const NONE: Shard = Shard(0);
 
-    /// Number of shards that tenants and shard keys are spread over. Each lane in use adds to the cost of every claim, so there
-    /// are only as many as balance a fleet of about twenty holders.
+    /// Number of shards that tenants and shard keys are spread over. Each lane in use adds to the cost of every claim. So there
+    /// are only 64 shards, which is enough to balance a fleet of about twenty holders.
     pub const SPREAD: u8 = 64;
 
     /// Creates a shard from a number; 0 is [`Shard::NONE`].
@@ -36,7 +36,8 @@ impl Shard {
         self.0
     }
 
-    /// Returns the shard of a tenant and a shard key: 1 to [`Shard::SPREAD`], [`Shard::NONE`] without either.
+    /// Returns the shard of a tenant and a shard key: 1 to [`Shard::SPREAD`]. Without tenant and
+    /// shard key it is [`Shard::NONE`].
     pub fn of(tenant: Option<&Tenant>, key: Option<&ShardKey>) -> Shard {
         if tenant.is_none() && key.is_none() {
             return Shard::NONE;

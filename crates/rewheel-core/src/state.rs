@@ -34,23 +34,23 @@ pub enum State {
 /// What moves a job from one state to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A holder claims it.
+    /// A holder claims the job.
     Claim,
     /// A holder writes the result of an attempt, and keeps or releases the job.
     Settle,
-    /// A holder returns it without starting it.
+    /// A holder gives the job back without starting it.
     GiveBack,
-    /// Its holder died or forgot it.
+    /// The holder of the job died, or did not settle the job in time.
     Takeover,
-    /// Its deadline has passed.
+    /// The deadline of the job has passed.
     Deadline,
-    /// An operator pauses it.
+    /// An operator pauses the job.
     Pause,
-    /// An operator resumes it.
+    /// An operator resumes the job.
     Resume,
-    /// An operator cancels it.
+    /// An operator cancels the job.
     Cancel,
-    /// An operator retries it now.
+    /// An operator runs the job now.
     Retry,
     /// An operator redrives a dead letter.
     Redrive,
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns whether the job is live: it can still run or wait, and it is in the hot table.
+    /// Returns whether a job in this state is live: it waits, runs or is paused.
     pub const fn is_live(self) -> bool {
         match self {
             State::Scheduled | State::Leased | State::Paused => true,

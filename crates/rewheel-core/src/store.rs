@@ -1,7 +1,7 @@
 //! The interface that every job store implements.
 //!
-//! The traits are small and their methods take batches. No method takes the current time: a store has its own clock, the only one
-//! that all holders agree on. Methods take durations, and return times of that clock together with the time left until then. A
+//! The traits are small and their methods take batches. No method takes the current time as an argument: all times are measured
+//! by the clock of the store. Arguments are durations. Results are times of that clock, together with the time left until then. A
 //! store is correct if it passes the conformance suite of `rewheel-testkit`.
 //!
 //! The error of a method says what to do next, see [`StoreError`]. Every method that writes may be repeated when its response was
@@ -9,8 +9,8 @@
 //!
 //! # Cancel safety
 //!
-//! A dropped future of a method may or may not have written. The caller then knows as much as after a lost response, and may
-//! repeat the call.
+//! If the future of a method is dropped, it is unknown whether the method has written. This is the same as after a lost
+//! response: the caller may repeat the call.
 
 mod error;
 mod clock;
@@ -76,17 +76,17 @@ pub trait SubmitStore: Send + Sync {
     /// Stores new jobs, and returns once they are durable: one result for each, in order. A job that is refused changes nothing.
     async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>>;
 
-    /// Reserves part of a tenant's cap on live jobs, in place of the holder's previous reservation. Returns the reserved number,
-    /// see [`Reserve::granted`]. Reservations of dead holders are released. Concurrent requests for one tenant run one after the
-    /// other.
+    /// Reserves part of a tenant's limit of live jobs. The new reservation replaces the previous reservation of the holder.
+    /// Returns the reserved number, see [`Reserve::granted`]. Reservations of dead holders are released. Concurrent requests for
+    /// one tenant run one after the other.
     async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64>;
 }
 
-/// Hands out jobs, and receives their results.
+/// Leases jobs to holders, and receives the results of attempts.
 #[async_trait]
 pub trait WorkStore: Send + Sync {
     /// Returns lanes of these kinds that have scheduled jobs, in order, starting after `after`, at most `limit`. The earliest due
-    /// time of each lane is a hint: a transaction that commits late may add an earlier one.
+    /// time of each lane is a hint: a transaction that commits late may add a job with an earlier due time.
     async fn lanes(
         &self,
         kinds: &[KindName],
@@ -94,42 +94,43 @@ pub trait WorkStore: Send + Sync {
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>>;
 
-    /// Returns those of these lanes that have scheduled jobs, in any order, each with its earliest due time. The cost depends on the
-    /// number of lanes given, not on the number of lanes in the store.
+    /// Of the given lanes, returns those that have scheduled jobs, in any order, each with its earliest due time. The cost depends
+    /// on the number of lanes given, not on the number of lanes in the store.
     async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>>;
 
     /// Leases jobs that are due within the horizon to a live holder, the earliest due first within a lane. Each job goes to only
-    /// one holder, with a larger fence. The cost depends on the visited lanes and the returned jobs. A paused or parked kind
-    /// returns no jobs; its prober gets one job each time it wins the right to probe.
+    /// one holder, with a larger fence. The cost depends on the visited lanes and the returned jobs. A claim returns no jobs
+    /// of a paused or parked kind. Exception: a holder that takes the right to probe a parked kind gets one job.
     async fn claim(&self, claim: &Claim<'_>) -> StoreResult<Vec<Leased>>;
 
     /// Claims like [`WorkStore::claim`] with horizon zero, and enforces fleet-wide limits.
     ///
-    /// Leases count against [`concurrency_max`](FleetLimit::concurrency_max): every leased job of the kind or tenant counts,
-    /// whichever claim leased it, including jobs of a dead holder until they are swept. So a slot becomes free when its job is
-    /// settled, given back or taken over, and no slot is ever lost. Limited claims of one limit run one after the other.
+    /// For [`concurrency_max`](FleetLimit::concurrency_max), every leased job of the kind or tenant counts: it does not matter
+    /// which claim leased the job, and jobs of a dead holder count until they are swept. So a slot becomes free when its job
+    /// is settled, given back or taken over, and no slot is ever lost. Claims under the same limit run one after the other.
     ///
     /// With an [`interval`](field@FleetLimit::interval), a claim leases at most one job under that limit, and only if the last
-    /// start is at least that long ago by the store's clock. Time without starts does not add up: no two starts are closer than
-    /// the interval, whatever holders join, die or restart. A changed interval counts from the last start. A claim that leases
-    /// nothing uses nothing.
+    /// start is at least that long ago by the store's clock. Unused starts do not accumulate: the time between two starts is
+    /// never shorter than the interval, even if holders join, die or restart. A changed interval counts from the last start. A
+    /// claim that leases no job uses up no start.
     ///
     /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count but are not checked: a kind with a limit is claimed
     /// only by this method.
     async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed>;
 
-    /// Records that these jobs start now: from here on, a takeover counts against them. Meant only for jobs that were taken over
-    /// before. Returns for each whether the holder still has it.
+    /// Records that these jobs start now. If such a job is then taken over, the takeover counts towards `takeovers_max`. Engines
+    /// call this only for jobs that were taken over before. Returns for each job whether the holder still has it.
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>>;
 
-    /// Replaces the payload of a job that the holder has: the next attempt continues from there, on any holder. The key still
+    /// Replaces the payload of a job that the holder has: the next attempt gets the new payload, on any holder. The key still
     /// refers to the submitted payload. Returns whether the holder still has the job.
     async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8])
     -> StoreResult<bool>;
 
-    /// Writes the results of attempts, each atomically with its record. Returns one result for each, in order. Applies a pause or
-    /// cancel requested meanwhile, see [`Decision::state`]. A write is guarded by (job, holder, fence): a dead holder may still
-    /// settle jobs that have not been swept yet, but its sticky retries are released.
+    /// Writes the results of attempts. Each result is written in one transaction with its attempt record. Returns one result for
+    /// each, in order. If a user requested a pause or cancel during the attempt, applies it, see [`Decision::state`]. A write is
+    /// guarded by (job, holder, fence): a dead holder may still settle jobs that have not been swept yet, but it cannot keep a job
+    /// for a sticky retry.
     ///
     /// [`Decision::state`]: crate::Decision::state
     async fn settle(
@@ -138,8 +139,8 @@ pub trait WorkStore: Send + Sync {
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>>;
 
-    /// Returns jobs that were not started: the due time stays, no attempt is used. Applies a pause or cancel requested meanwhile.
-    /// Returns one result for each, in order.
+    /// Gives back jobs that were not started: the due time stays the same, and no attempt is used. If a user requested a
+    /// pause or cancel of a leased job, applies it. Returns one result for each, in order.
     async fn give_back(
         &self,
         holder: HolderId,
@@ -156,8 +157,8 @@ pub trait WorkStore: Send + Sync {
     ) -> StoreResult<Option<Timestamp>>;
 
     /// Returns the jobs that the holder has, ordered by job, starting after `after`, at most `limit`. Leaves out leases younger
-    /// than `older_than`, whose claim may still be in progress. With zero it leaves out none, even if the clock was set back
-    /// since.
+    /// than `older_than`, whose claim may still be in progress. If `older_than` is zero, it leaves out no lease, even if the
+    /// clock was set back.
     async fn held(
         &self,
         holder: HolderId,
@@ -173,7 +174,7 @@ pub trait LeaseStore: Send + Sync {
     /// Registers a holder. Repeating it changes nothing.
     async fn join(&self, holder: &NewHolder) -> StoreResult<Timestamp>;
 
-    /// Renews a holder's lease, and returns what users requested for its jobs. Writes one row, however many jobs it holds.
+    /// Renews a holder's lease, and returns what users requested for its jobs. Writes one row, independent of the number of jobs of the holder.
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed>;
 
     /// Deregisters a holder. Other holders sweep the jobs that it still has. Repeating it changes nothing.
@@ -182,15 +183,15 @@ pub trait LeaseStore: Send + Sync {
     /// Returns every holder that is alive or died recently.
     async fn holders(&self) -> StoreResult<Vec<Holder>>;
 
-    /// Returns all living engines, and the living workers of a share. A fleet has many more workers than engines: each worker is in the
-    /// shares of two engines, so that an engine need not read all of them with each heartbeat.
+    /// Returns all living engines, and the living workers of one share. A fleet can have many more workers than engines, so an engine
+    /// reads only its share of the workers with each heartbeat. Each worker is in the shares of two engines.
     async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>>;
 
     /// Returns one holder, if it is alive or died recently.
     async fn holder(&self, id: HolderId) -> StoreResult<Option<Holder>>;
 
-    /// Expires another holder, if its lease has run out and it has not renewed since `renewals` was read. [`ExpiryWatch`](crate::ExpiryWatch)
-    /// decides which holders may be expired.
+    /// Marks another holder as dead, if its lease has expired and it has not renewed the lease since `renewals` was read.
+    /// [`ExpiryWatch`](crate::ExpiryWatch) decides which holders may be expired.
     async fn expire_holder(
         &self,
         by: HolderId,
@@ -198,9 +199,10 @@ pub trait LeaseStore: Send + Sync {
         renewals: u64,
     ) -> StoreResult<HolderExpiry>;
 
-    /// Frees jobs whose holder is dead or unknown, and jobs that are overdue as far as the sweeper [`Watched`] the clock; at most
-    /// `limit`. Due times and attempts stay unchanged. Applies a pause or cancel requested meanwhile. A job with as many counted
-    /// takeovers as its kind allows becomes a dead letter.
+    /// Frees jobs whose holder is dead or unknown, and overdue jobs; at most `limit`. [`Watched`] tells the store for how long
+    /// the sweeping holder has observed the clock, see there. Due times and attempts stay unchanged. If a user requested a
+    /// pause or cancel of a leased job, applies it. A job with as many counted takeovers as its kind allows becomes a dead
+    /// letter.
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>>;
 }
 
@@ -214,7 +216,7 @@ pub trait KindStore: Send + Sync {
     async fn kinds(&self) -> StoreResult<Vec<Kind>>;
 
     /// Returns the kinds that changed since an earlier read, which returned `since`; all of them for zero, and after a kind was
-    /// deleted. Misses no change that commits late. The cost depends on the number of changed kinds only.
+    /// deleted. A change that commits late is not missed. The cost depends on the number of changed kinds only.
     async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince>;
 
     /// Pauses, resumes, parks, unparks or probes a kind.
@@ -229,10 +231,10 @@ pub trait KindStore: Send + Sync {
     /// Deletes a kind only if it has no job that is scheduled, leased, paused or dead; its retry budget is deleted with it.
     async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited>;
 
-    /// Adds what a holder's attempts have earned for retries of these kinds, and grants what it wants as far as the balance
-    /// allows: see [`RetryPool::grant`]. Returns the number of granted retries for each kind, in order; each kind may appear
-    /// once. Do not repeat the call when its response was lost, because that would earn twice. Without the repetition the grant
-    /// is lost: fewer retries, never more.
+    /// Adds to the retry budgets of these kinds what the attempts of a holder have earned, and grants the retries that the
+    /// holder wants, limited by the balance: see [`RetryPool::grant`]. Returns the number of granted retries for each kind, in
+    /// order; each kind may appear once. Do not repeat the call when its response was lost, because the attempts would
+    /// then count twice. The lost grant only means fewer retries.
     ///
     /// [`RetryPool::grant`]: crate::RetryPool::grant
     async fn grant(&self, asks: &[RetryAsk]) -> StoreResult<Vec<u32>>;
@@ -248,7 +250,7 @@ pub trait TokenStore: Send + Sync {
     /// Returns every token, ordered by name, including ended ones.
     async fn tokens(&self) -> StoreResult<Vec<Token>>;
 
-    /// Revokes a token, with an audit log entry. It is never valid again.
+    /// Revokes a token, with an audit log entry. The token is never valid again.
     async fn revoke_token(&self, id: TokenId, by: &Actor) -> StoreResult<TokenRevoked>;
 }
 
@@ -265,8 +267,8 @@ pub trait OperateStore: Send + Sync {
         keep: Retain,
     ) -> StoreResult<Vec<Changed>>;
 
-    /// Ends live jobs whose deadline has passed, in any live state, at most `limit`. Leased jobs get `grace` to settle results
-    /// that were in time.
+    /// Ends live jobs whose deadline has passed, in any live state, at most `limit`. A leased job ends only after the
+    /// additional time `grace`, so that its holder can still settle a result that was in time.
     async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>>;
 
     /// Returns dead letters that have not been announced, the oldest first.
@@ -275,11 +277,11 @@ pub trait OperateStore: Send + Sync {
     /// Marks these dead letters as announced.
     async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()>;
 
-    /// Deletes expired data, at most as much as requested. Zero of everything means that nothing is left to delete.
+    /// Deletes expired data, at most as much as requested. If all numbers in the result are zero, nothing is left to delete.
     async fn prune(&self, prune: &Prune) -> StoreResult<Pruned>;
 }
 
-/// Reads jobs and statistics, without disturbing the work.
+/// Reads jobs and statistics, without blocking the processing of jobs.
 #[async_trait]
 pub trait ReadStore: Send + Sync {
     /// Returns the store's time.
@@ -288,16 +290,16 @@ pub trait ReadStore: Send + Sync {
     /// Returns one job, with its payload.
     async fn get(&self, job: JobId) -> StoreResult<Option<Job>>;
 
-    /// Returns the existing ones of these jobs, in any state, without payloads, each once, in any order. Uses a few statements
-    /// per batch.
+    /// Of the given jobs, returns those that exist, in any state, without payloads, each once, in any order. Uses a few
+    /// statements per batch.
     async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>>;
 
-    /// Returns the live ones of these jobs (scheduled, leased or paused), without payloads, each once, in any order. Uses one
-    /// statement per batch.
+    /// Of the given jobs, returns those that are live (scheduled, leased or paused), without payloads, each once, in any
+    /// order. Uses one statement per batch.
     async fn live(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>>;
 
-    /// Returns jobs that match the filter, the newest id first, without payloads. A page may be short and still have a next one.
-    /// Its cursor names no job that the filter excludes.
+    /// Returns jobs that match the filter, the newest id first, without payloads. A page may have fewer jobs than the limit and
+    /// still have a next page. Its cursor does not contain the id of a job that the filter excludes.
     async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>>;
 
     /// Counts jobs that match the filter, scanning at most `scan_max` of them.
@@ -350,15 +352,15 @@ pub trait Store:
     /// Returns the risks: settings of the store, its server or its file that weaken its guarantees. An empty list is good.
     async fn risks(&self) -> StoreResult<Vec<Risk>>;
 
-    /// Returns whether jobs are paused because their rows cannot be read. This is one of the risks, cheap enough to check often.
+    /// Returns whether jobs are paused because their rows cannot be read. This is also one of the risks, but this check is cheap, so callers can repeat it often.
     async fn unreadable(&self) -> StoreResult<Option<Risk>>;
 
     /// Returns a watch that reports changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 
-    /// Returns a number that differs from the one before if another process may have changed jobs without a report to watchers in
-    /// this process: then any lane may have changed. A caller that reads this number first and then lists lanes misses no committed job.
-    /// A store whose users can write jobs by SQL need not notice those.
+    /// Returns a number that changes if another process may have changed jobs without a report to watchers in this process; any lane may
+    /// then have changed. A caller that first reads this number and then lists the lanes misses no committed job. Jobs that users submit
+    /// by SQL do not have to change the number.
     async fn unreported_changes(&self) -> StoreResult<u64>;
 
     /// Finishes pending work and closes files or connections. Later calls return [`StoreError::Closed`].
@@ -368,9 +370,9 @@ pub trait Store:
 /// Waits for a change in the store, to act before the next poll.
 #[async_trait]
 pub trait Watch: Send {
-    /// Returns once a job may have become claimable, a kind was changed or a user requested something of a holder. One return may
-    /// stand for several changes, and a return may be spurious. Never returns if the store cannot report changes, see
-    /// [`Capabilities::wakes`]. A wait that is dropped loses nothing.
+    /// Returns when a job may have become claimable, when a kind was changed, or when a user requested a pause or cancel of a
+    /// leased job. The method may return once for several changes, and may return without a change. Never returns if the
+    /// store cannot report changes, see [`Capabilities::wakes`]. If the wait is dropped, no report is lost.
     async fn changed(&mut self) -> StoreChange;
 }
 
@@ -387,7 +389,7 @@ pub struct Capabilities {
     pub remote: bool,
     /// Which watchers are notified of a change.
     pub wakes: Wakes,
-    /// Whether it groups concurrent requests into one commit; otherwise the caller has to group them.
+    /// Whether the store groups concurrent requests into one commit. If not, the caller has to group them.
     pub groups: bool,
     /// The largest payload that it accepts.
     pub payload_bytes_max: usize,

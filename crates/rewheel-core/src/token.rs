@@ -201,7 +201,7 @@ pub struct NewToken {
 }
 
 impl NewToken {
-    /// Returns the token as stored, where the store's clock shows `now`.
+    /// Returns the token as stored, if the store's clock shows `now`.
     pub fn stored(&self, now: Timestamp) -> Token {
         let expires = self.expires.map(|expires| expires.resolve(now));
         Token {
@@ -235,7 +235,7 @@ pub struct Token {
     pub created: Timestamp,
     /// Expiry time.
     pub expires: Option<Timestamp>,
-    /// Time left until it expires when the store answered; zero if it has expired.
+    /// Time until the token expires, at the time of the store's response; zero if it has expired.
     pub expires_in: Option<Duration>,
     /// When it was revoked.
     pub revoked: Option<Timestamp>,

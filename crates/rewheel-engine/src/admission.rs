@@ -1,15 +1,17 @@
 //! Decides whether a job may run now. Claims, dispatch, direct submits and remote workers all ask here.
 //!
-//! [`Machine`](machine::Machine) is a state machine without I/O. It owns the admission state of kinds and tenants, the slots of
-//! the engine, rates, retry budgets, breakers, parking, ramps and probes. It receives facts and answers three questions:
+//! [`Machine`](machine::Machine) is a state machine without I/O. The state machine owns the admission state of kinds and
+//! tenants, the slots of the engine, rates, retry budgets, breakers, parking, ramps and probes. It receives facts and answers
+//! three questions:
 //!
 //! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves capacity, so that two claims never use the same
 //!   capacity.
-//! - [`admit`](Admission::admit): may this job run now? Run with a [`Ticket`], wait, return or put off, each with a reason.
-//! - [`why`](Admission::why): the same, for a user who asks why a job waits. Takes nothing.
+//! - [`admit`](Admission::admit): may this job run now? The answer is: run with a [`Ticket`], wait, go back to the store, or be delayed, each with a reason.
+//! - [`why`](Admission::why): the same answer, for a user who asks why a job waits. It takes no
+//!   slot and no token.
 //!
-//! Everything is checked before anything is taken, so a refusal has nothing to undo. A ticket can end in two ways, see
-//! [`Ticket`].
+//! All limits are checked before a slot or a token is taken, so a refusal has nothing to undo. A ticket can end in two
+//! ways, see [`Ticket`].
 
 mod answer;
 mod bucket;

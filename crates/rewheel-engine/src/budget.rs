@@ -24,7 +24,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSettings {
-    /// Number of retries that each first attempt earns, 0 to 1.
+    /// Number of retries that each first attempt adds to the budget, 0 to 1.
     pub ratio: f64,
     /// Number of retries that are always allowed, independent of traffic.
     pub floor: Rate,

@@ -129,15 +129,15 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the random source, for reproducible tests: ids contain no time then.
+    /// Sets the random source, for reproducible tests. With it, ids contain no time.
     pub fn random(mut self, random: Random) -> EngineBuilder {
         self.random = random;
         self.id_time = IdTime::None;
         self
     }
 
-    /// Disables the search for jobs whose lease was lost with a store response, so that a test can
-    /// show that they are found overdue.
+    /// Disables the search for jobs that the store leased in a call whose response was lost. So a
+    /// test can show that these jobs become overdue and are taken over.
     pub fn without_self_audit(mut self) -> EngineBuilder {
         self.self_audit = false;
         self
@@ -149,9 +149,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the settings of every kind that has a handler but no settings of its own. They replace those of an existing kind, as
-    /// the settings of [`kind`](EngineBuilder::kind) do. Without this, a new kind has [`KindSettings::default`], and an existing
-    /// one keeps its settings.
+    /// Sets the settings of every kind that has a handler but no settings of its own. These settings replace the settings of
+    /// an existing kind, as [`kind`](EngineBuilder::kind) does. Without `kind_defaults`, a new kind has
+    /// [`KindSettings::default`], and an existing kind keeps its settings.
     ///
     /// ```
     /// use rewheel_engine::{Engine, KindName, KindSettings, Report};
@@ -222,7 +222,7 @@ impl EngineBuilder {
         self.runner(T::NAME, Typed { handler, job: PhantomData })
     }
 
-    /// Adds a handler for jobs of a kind whose payload it reads itself. Creates the kind.
+    /// Adds a handler that reads the payload of its jobs as bytes. Creates the kind.
     pub fn raw_handler<F, Fut>(self, kind: &str, handler: F) -> EngineBuilder
     where
         F: Fn(JobContext) -> Fut + Send + Sync + 'static,
@@ -247,8 +247,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the custom backoffs that kinds and jobs may name. The store keeps their names only: register them on every node. A
-    /// node that does not know the backoff of a job uses that of its kind, and `due_because` says `unknown_backoff`.
+    /// Sets the custom backoffs that kinds and jobs may use by name. The store contains only the names, so register the
+    /// backoffs on every node. A node that does not know the backoff of a job uses the backoff of its kind, and `due_because`
+    /// shows `unknown_backoff`.
     ///
     /// ```
     /// use rewheel::{Backoffs, Past, seconds};

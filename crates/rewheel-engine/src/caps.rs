@@ -1,4 +1,4 @@
-//! Enforces the cap on live jobs of a tenant.
+//! Enforces the limit of live jobs of a tenant (`jobs_max`).
 
 mod reserved;
 mod fit;

@@ -38,7 +38,7 @@ pub struct OverCeiling {
     pub field: &'static str,
     /// The allowed value.
     pub why: String,
-    /// The setting of the kind that raises the limit.
+    /// The setting of the kind that sets this limit.
     pub setting: &'static str,
 }
 
@@ -136,14 +136,15 @@ impl KindSettings {
         Ceilings { attempts, attempt_timeout, delay_floor }
     }
 
-    /// Returns the maximum number of attempts of a job: its own within the limits of the kind, or the kind's.
+    /// Returns the maximum number of attempts of a job: its own number within the limits of the
+    /// kind, or the number of the kind.
     ///
-    /// A job that was inserted by SQL may contain any number, because nothing checked it.
+    /// A job that was inserted by SQL may contain any number, because inserts by SQL are not checked.
     pub fn attempts_max_of(&self, job: &Job) -> u32 {
         job.attempts_max.map_or(self.attempts_max, |own| self.ceilings().clamp_attempts(own))
     }
 
-    /// Returns the timeout of one attempt of a job: its own within the limits of the kind, or the kind's.
+    /// Returns the timeout of one attempt of a job: its own timeout within the limits of the kind, or the timeout of the kind.
     pub fn attempt_timeout_of(&self, job: &Job) -> Duration {
         job.attempt_timeout.map_or(self.attempt_timeout, |own| self.ceilings().clamp_timeout(own))
     }

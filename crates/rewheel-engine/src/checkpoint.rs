@@ -82,9 +82,8 @@ impl Checkpoints {
 }
 
 impl JobContext {
-    /// Replaces the job's payload durably: if this attempt does not end, or ends with a retry or a
-    /// snooze, the next attempt gets it, on any node. So an interrupted long job continues where it
-    /// stopped.
+    /// Replaces the job's payload durably. If this attempt is interrupted, or ends with a retry or
+    /// a snooze, the next attempt gets the new payload, on any node. So a long job can continue where it stopped.
     ///
     /// # Errors
     /// Fails if this attempt no longer has the job, or if the store is unavailable.

@@ -218,7 +218,7 @@ impl Dispatch {
                     decided.push((turn, Next::Return));
                 }
                 Admit::PutOff(held) => {
-                    tracing::trace!(job = %waiting.job.id, because = held.because.as_str(), "put off");
+                    tracing::trace!(job = %waiting.job.id, because = held.because.as_str(), "job delayed");
                     decided.push((turn, Next::PutOff));
                 }
             }

@@ -74,11 +74,11 @@ struct Inner {
 /// State of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Its current holder id.
+    /// The current holder id of the engine.
     pub holder: HolderId,
-    /// Whether its lease has expired, so that it starts nothing new.
+    /// Whether the lease of the engine has expired, so that it starts no new attempts.
     pub lease_expired: bool,
-    /// Whether it is shutting down.
+    /// Whether the engine is shutting down.
     pub stopping: bool,
     /// The loop whose failure stopped it, see [`Engine::failed`].
     pub failed: Option<&'static str>,
@@ -86,7 +86,7 @@ pub struct EngineStatus {
     pub concurrency: usize,
     /// Number of free slots.
     pub concurrency_free: usize,
-    /// Number of jobs that wait in it to become due or for a slot.
+    /// Number of claimed jobs that wait in memory until they are due or until a slot is free.
     pub waiting: usize,
 }
 
@@ -122,16 +122,16 @@ impl Engine {
         EngineBuilder::new(store)
     }
 
-    /// Submits a job; await what is returned. Once it answers, the job is durable. An engine that was
-    /// shut down takes no jobs: [`SubmitError::ShutDown`](crate::SubmitError::ShutDown). While
+    /// Submits a job: await the returned value. When it returns, the job is durable. An engine that
+    /// was shut down accepts no jobs: [`SubmitError::ShutDown`](crate::SubmitError::ShutDown). While
     /// [`Engine::shutdown`] waits for handlers, they can still submit.
     pub fn submit<T: JobKind>(&self, job: T) -> Submit<'_> {
         Submit::typed(self, &job)
     }
 
-    /// Submits many jobs with few statements; await what is returned. One result for each, in order: a
-    /// job that cannot be stored does not affect the others. Jobs may be values of a [`JobKind`], or
-    /// [`Submit`]s where they have keys, tenants or other settings.
+    /// Submits many jobs with few statements: await the returned value. The result contains one entry
+    /// for each job, in order. A job that cannot be stored does not affect the others. Jobs are
+    /// values of a [`JobKind`], or [`Submit`]s if they have keys, tenants or other settings.
     ///
     /// This is not one transaction. For all or nothing, see [`Engine::insert`] with
     /// [`IfRefused::StoreNothing`](rewheel_core::store::IfRefused).
@@ -167,18 +167,18 @@ impl Engine {
         SubmitMany::new(self, jobs)
     }
 
-    /// Submits a job whose payload is bytes that only its runner understands.
+    /// Submits a job with a payload of opaque bytes.
     pub fn submit_raw(&self, kind: &str, payload: Vec<u8>) -> Submit<'_> {
         Submit::raw(self, kind, payload)
     }
 
-    /// Inserts jobs as the store does, and refuses those whose tenant may have no more or whose payload is
-    /// larger than [`EngineSettings::payload_bytes_max`]. A single one that may run at once goes directly to
-    /// a free place.
+    /// Inserts jobs into the store. Refuses a job if its tenant is at its limit of live jobs, or if its
+    /// payload is larger than [`EngineSettings::payload_bytes_max`]. A single job that may run at once gets
+    /// a free slot of this engine directly.
     ///
     /// # Errors
-    /// Passes on what the store says. More than [`Limits::SUBMIT_MAX`](rewheel_core::Limits::SUBMIT_MAX) jobs
-    /// are [`StoreError::Rejected`]. After [`Engine::shutdown`] it is [`StoreError::Closed`].
+    /// Returns the error of the store. More than [`Limits::SUBMIT_MAX`](rewheel_core::Limits::SUBMIT_MAX)
+    /// jobs are [`StoreError::Rejected`]. After [`Engine::shutdown`] it is [`StoreError::Closed`].
     pub async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         if self.has_shut_down() {
             return Err(StoreError::Closed);
@@ -201,8 +201,8 @@ impl Engine {
         self.inner.shared.new_id()
     }
 
-    /// Returns the guarded store: a call returns within the statement timeout, is repeated where that may help, and is refused at
-    /// once while the store is unavailable.
+    /// Returns the guarded store: a call returns within the statement timeout, is repeated if that may help, and fails at once
+    /// while the store is unavailable.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.shared.store
     }
@@ -355,9 +355,9 @@ impl Engine {
         }
     }
 
-    /// Returns once the engine has stopped by itself, because one of its loops panicked and could not be restarted. By then its
-    /// jobs were given back, and other nodes run them. Such an engine does nothing more: end the process, or start another
-    /// engine. Never returns for an engine that works or is shut down.
+    /// Returns once the engine has stopped by itself, because one of its loops panicked and could not be restarted. Before it
+    /// returns, the engine has given back its jobs, and other nodes can run them. Such an engine stays stopped: end the
+    /// process, or start another engine. For an engine that works or was shut down, this function never returns.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
@@ -365,8 +365,9 @@ impl Engine {
         self.inner.shared.loops.failed().await
     }
 
-    /// Returns the number of this engine's decisions for each category of failure, since it started. Only settled decisions
-    /// count: a decision under a superseded lease does not. Jobs that are ended by deadlines and sweeps are not included.
+    /// Returns the number of this engine's decisions for each category of failure, since it started. A decision counts only
+    /// if the store has accepted the result. If the lease was lost, the decision does not count. Jobs that are ended by
+    /// deadlines and sweeps are not included.
     pub fn decisions(&self) -> Vec<DecisionCount> {
         let meters = &self.inner.shared.reports.meters;
         DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
@@ -386,8 +387,8 @@ impl Engine {
         &self.inner.shared
     }
 
-    /// Stops: claims nothing more, gives back jobs that have not started, lets running attempts finish within `grace`, settles
-    /// them, and deregisters. Attempts that did not finish are not used up.
+    /// Shuts down: claims no more jobs, gives back jobs that have not started, lets running attempts finish within `grace`,
+    /// settles them, and deregisters. An attempt that did not finish does not count as used.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let shared = &self.inner.shared;
         if shared.is_stopping() {
@@ -421,7 +422,7 @@ impl Engine {
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }
 
-    /// Stops at once, like a crash: gives back, settles and deregisters nothing. For tests.
+    /// Stops at once, like a crash: it does not give back or settle jobs, and does not deregister. For tests.
     pub fn kill(&self) {
         self.inner.shared.signals.stop();
         drop(self.end_loops());

@@ -31,8 +31,8 @@ pub struct JobStateChange {
     pub at: Timestamp,
 }
 
-/// Receives job events from some point on. Best effort: a listener that is too slow, or reconnects too late, misses events and is
-/// told so.
+/// Receives job events. Delivery is best effort: a listener that is too slow, or reconnects too late, misses events and gets an
+/// error.
 ///
 /// ```
 /// # use rewheel_engine::{Report, State};
@@ -152,7 +152,7 @@ impl EventStream {
     /// Cancel safe: an event that was not returned is returned next time.
     ///
     /// # Errors
-    /// Fails if events were missed, and continues after those.
+    /// Fails if events were missed. The next call continues after the missed events.
     pub async fn next(&mut self) -> Result<Arc<JobStateChange>, EventsMissed> {
         loop {
             // Before the check, so that an event in between wakes it.

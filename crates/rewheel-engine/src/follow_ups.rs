@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A job for [`JobContext::submit`] with a key, a delay or other settings. It has the tenant of the job that submits it.
+/// A job for [`JobContext::submit`] with a key, a delay or other settings. The new job gets the tenant of the job that submits it.
 ///
 /// ```
 /// use rewheel::minutes;
@@ -183,16 +183,18 @@ pub(crate) fn check_size<'a>(
 }
 
 impl JobContext {
-    /// Submits a job together with the result of this attempt: it is stored in the same transaction if the attempt succeeds or
-    /// snoozes, and does not exist if it fails, panics, is cut, or was taken over meanwhile. So a receipt is sent exactly for the
-    /// charge that counted. Nothing is stored before the attempt ends. At most 16 jobs with payloads of 256 KiB together.
+    /// Submits a job together with the result of this attempt. If the attempt succeeds or snoozes, the store adds the new job in
+    /// the same transaction as the result. If the attempt fails, panics or times out, or if another node has taken over the job,
+    /// nothing is submitted. Nothing is stored before the attempt ends. One attempt may submit at most 16 jobs, with payloads of
+    /// at most 256 KiB together.
     ///
-    /// It has the tenant of this job, and this job as its parent. Returns its id. If its key belongs to another job when the
-    /// attempt ends, nothing is stored under that id; with another payload under the same key it becomes a dead letter.
+    /// The new job gets the tenant of this job, and this job becomes its parent. Returns the id of the new job. If another
+    /// job has the same key and payload when the attempt ends, the new job is not stored. If another job has the same key
+    /// with another payload, the new job becomes a dead letter.
     ///
     /// # Errors
-    /// Fails if a setting is invalid, the kind is unknown to this node, or these are too many jobs. Handlers can return the error
-    /// with `?`.
+    /// Fails if a setting is invalid, this node does not know the kind, or the attempt submits too many jobs. Handlers can return
+    /// the error with `?`.
     ///
     /// ```
     /// use rewheel_engine::{Engine, JobContext, JobKind, Report};

@@ -1,8 +1,7 @@
 //! Guards every store call with a timeout, retries and a circuit breaker.
 //!
-//! The engine applies its own policies to its store: each call has a time limit, is repeated a few times where that may help, and
-//! is refused at once while the store is unavailable. The calling loop waits for the store to return: it keeps its data, and asks
-//! again.
+//! The engine applies its own policies to its store: each call has a time limit, is repeated a few times if that may help, and
+//! fails at once while the store is unavailable. During an outage, the calling loop keeps its data and repeats the call.
 
 mod outage;
 mod verbs;

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct HeldJob {
     /// The reason.
     pub because: HeldReason,
-    /// Until when at the latest, by the store's clock, if known.
+    /// The latest end of the wait, by the store's clock, if it is known.
     pub until: Option<Timestamp>,
     /// The reason as a sentence.
     pub text: String,
@@ -31,11 +31,11 @@ struct Seen {
 }
 
 impl Engine {
-    /// Returns for each job why it waits, as far as this engine knows, where the store's clock shows `now`. `None` for jobs that
-    /// run, have ended or will run at once, and for those that only wait until they are due.
+    /// Returns for each job why it waits, as far as this engine knows. `now` is the time of the store's clock. The result is
+    /// `None` for a job that runs, has ended, will run at once, or only waits until it is due.
     ///
-    /// A job that this engine has claimed and not started waits for a slot or a limit here, so it has a reason. What a job waits
-    /// for that another holder has claimed is known only there: `None`.
+    /// A job that this engine has claimed and not started waits for a slot or a limit here, so it has a reason. If another
+    /// holder has claimed a job, only that holder knows why the job waits, so the result is `None`.
     ///
     /// # Errors
     /// Returns the error of the store, which counts the fleet-wide limits.

@@ -28,7 +28,7 @@ pub struct JobCounts {
     pub tallies: Vec<Tally>,
     /// When they were counted, by the store's clock.
     pub as_of: Timestamp,
-    /// How long ago that was when they were read.
+    /// Time from the count until this value was read.
     pub age: Duration,
     /// Whether jobs may have changed state since then, because the counts come from a sample.
     pub approximate: bool,
@@ -96,8 +96,8 @@ async fn read(store: &dyn Store, was_large: bool) -> StoreResult<JobCounts> {
 }
 
 impl Engine {
-    /// Returns the number of jobs of each kind in each state. A store of at most ten thousand jobs is counted directly; the
-    /// counts of a larger one are a sample, at most some seconds old, which one node takes for all.
+    /// Returns the number of jobs of each kind in each state. A store of at most ten thousand jobs is counted directly; for
+    /// a larger store, one node counts from time to time for all nodes, so the counts may be some seconds old.
     ///
     /// # Errors
     /// Returns the error of the store.

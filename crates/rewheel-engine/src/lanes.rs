@@ -1,8 +1,8 @@
 //! Remembers which lanes have jobs and when those are due, so that a claim from a few lanes does not list all of them.
 //!
-//! All lanes are read once, page by page. After that the cost depends on what changes, not on the number of lanes: watchers report the
-//! lanes that got jobs, claims report the lanes that they emptied, and only those are read again. Each poll also reads one page of
-//! lanes, in turns. This finds jobs that no watcher reported, such as jobs that a user wrote by SQL. If all lanes fit into one page, each poll finds them.
+//! All lanes are read once, page by page. After that the cost depends on the number of changes, not on the number of lanes. Watchers report the lanes that
+//! got jobs, and claims report the lanes that they emptied. Only these lanes are read again. Each poll also reads one page of lanes, in turns. This finds
+//! jobs that no watcher reported, such as jobs that a user wrote by SQL. If all lanes fit into one page, each poll finds them.
 
 mod times;
 

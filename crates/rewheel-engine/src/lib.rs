@@ -2,8 +2,7 @@
 //!
 //! An [`Engine`] accepts jobs, leases due jobs from its store, holds them in a timing [`wheel`]
 //! until their exact time, runs them, decides what follows, and settles the result. Several engines
-//! share one store: each is a holder with a lease, and the jobs of a dead holder pass to the
-//! others.
+//! share one store: each is a holder with a lease, and the other holders take over the jobs of a dead holder.
 //!
 //! ```text
 //!  submit ─► store ─► claim ─► wheel ─► dispatch ─► decide ─► settle
@@ -28,8 +27,8 @@
 //! # A program
 //!
 //! A program needs three crates: `rewheel` for policies, this crate for jobs, `rewheel-stores` for a
-//! store. The types of `rewheel-core` that a program uses are exported here, those for calls to the
-//! store itself in [`store`].
+//! store. This crate re-exports the types of `rewheel-core` that a program uses. The types for
+//! calls to the store itself are in [`store`].
 //!
 //! ```
 //! use rewheel::{Category, minutes, seconds};

@@ -58,7 +58,7 @@ pub struct Meter {
     pub name: &'static str,
     /// The type.
     pub form: MeterType,
-    /// Its unit in UCUM notation: `s`, or the counted thing in braces.
+    /// Its unit in UCUM notation: `s`, or the name of the counted items in braces.
     pub unit: &'static str,
     /// Its labels. Each has few values: kinds, states, verbs; never tenants or jobs.
     pub labels: &'static [&'static str],
@@ -101,7 +101,7 @@ pub enum Value {
 pub struct Reading {
     /// The metric.
     pub meter: &'static Meter,
-    /// Empty if nothing happened yet, or the value is not known.
+    /// The values. Empty if there are no values yet, or if they are not known.
     pub samples: Vec<Sample>,
 }
 
@@ -130,7 +130,7 @@ impl Engine {
         Ok(Fleet { counts, kinds, holders: store.holders().await? })
     }
 
-    /// Reads every metric: of this engine since it started, and of the fleet if known.
+    /// Reads every metric: the metrics of this engine since it started, and the metrics of the fleet if they are known.
     ///
     /// ```
     /// # use rewheel_engine::Report;

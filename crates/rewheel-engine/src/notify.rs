@@ -2,12 +2,11 @@
 //!
 //! A [`Notifier`] delivers a [`Notice`] to operators. An engine has any number of them, each with
 //! its own [`Route`] that selects notices, its own queue, its own retries and a window that limits
-//! the number of notices: the rest is summed up when the window ends. A notifier can neither block
-//! nor fail the engine; an engine without notifiers has no cost for them.
+//! the number of notices. Notices above this limit are counted in a summary when the window ends.
+//! A notifier that hangs or fails does not affect the engine.
 //!
-//! Notices are best effort, except for dead letters: the store remembers which of them have not
-//! been announced, and any holder announces them, until every notifier that wants them has accepted
-//! them.
+//! Notices are best effort, except for dead letters: the store records which dead letters have not
+//! been announced. Holders announce a dead letter again until every matching notifier has accepted it.
 //!
 //! ```
 //! use rewheel_engine::Engine;
@@ -60,8 +59,8 @@ use std::sync::Arc;
 
 /// Delivers notices.
 ///
-/// Each call is one attempt with a timeout: it is dropped when that has passed. A failure is
-/// retried a few times if the error says that this may help.
+/// Each call is one attempt with a timeout: when the timeout has passed, the call is
+/// dropped. A failed attempt is repeated a few times if the error says that a retry may help.
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// Delivers a notice, and returns once it is accepted.

@@ -1,4 +1,4 @@
-//! Bulk operations: change many jobs, run as a job that survives its node.
+//! Bulk operations: change many jobs. An operation is itself a job, so another node continues it if its node dies.
 
 mod selection;
 mod document;
@@ -69,7 +69,7 @@ impl BulkVerb {
     }
 
     /// Returns the states of the affected jobs if the filter names none. Dead letters are cancelled or retried only if the filter
-    /// asks for dead letters.
+    /// contains the state `dead`.
     pub const fn states(self) -> &'static [State] {
         match self {
             BulkVerb::Cancel => &[State::Scheduled, State::Leased, State::Paused],
@@ -138,12 +138,12 @@ pub struct Bulk {
     pub selection: Selection,
     /// Confirms a selection that matches every job. Without it such an order is refused.
     pub all: bool,
-    /// Maximum rate; as fast as the store allows if not set.
+    /// Maximum rate. Without it, the operation is as fast as the store allows.
     pub rate: Option<Rate>,
-    /// A redrive first makes steps of this many jobs, each after the previous jobs have ended well. It stops when they fail
-    /// again.
+    /// Sizes of the canary steps of a redrive. The redrive starts a step when all jobs of the previous step have ended
+    /// well. The redrive stops if too many jobs of a step fail again.
     pub canary: Vec<u32>,
-    /// A new deadline for redriven dead letters: required if their own has passed.
+    /// A new deadline for redriven dead letters. Required if their old deadline has passed.
     pub deadline: Option<When>,
 }
 
@@ -184,7 +184,7 @@ pub struct Operation {
     pub verb: BulkVerb,
     /// The state.
     pub state: OperationState,
-    /// Number of selected jobs when it was ordered.
+    /// Number of selected jobs when the operation was started.
     pub total: u64,
     /// Number of changed jobs.
     pub done: u64,
@@ -192,7 +192,7 @@ pub struct Operation {
     pub failed: u64,
     /// The reasons, with the number of jobs for each.
     pub refused: BTreeMap<String, u64>,
-    /// Why it ended early.
+    /// Why the operation ended early.
     pub reason: Option<String>,
     /// The current canary step, counted from 1, and the number of steps; `None` once all steps succeeded.
     pub step: Option<(usize, usize)>,
@@ -200,7 +200,7 @@ pub struct Operation {
     pub tenant: Option<Tenant>,
     /// The author of the order.
     pub by: Actor,
-    /// When it was ordered.
+    /// When the operation was started.
     pub created: Timestamp,
     /// When it ended.
     pub finished: Option<Timestamp>,
@@ -386,8 +386,8 @@ impl Engine {
         Ok(job.as_ref().and_then(Operation::of))
     }
 
-    /// Returns operations, the newest first: all, or only those about the jobs of one tenant. A page may be short and still have
-    /// a next one. Its cursor names no operation that is left out.
+    /// Returns operations, the newest first: all, or only those about the jobs of one tenant. A page may have fewer items than
+    /// the limit and still have a next page. Its cursor does not contain the id of an operation that is left out.
     ///
     /// # Errors
     /// Returns the error of the store.

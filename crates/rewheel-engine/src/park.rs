@@ -1,9 +1,9 @@
 //! Parks a kind while its dependency is down, and resumes it step by step.
 //!
-//! Each holder has a breaker for each kind with breaker settings, fed by its own attempts. While it is open, this holder does not
-//! run the kind's jobs and reports this in the store, where two such holders (or the only one) park the kind for all. Time never
-//! unparks it: one holder at a time may run one job as a probe. If it succeeds, all holders resume, each with one attempt at
-//! first and one more for each success.
+//! For each kind with breaker settings, each holder has a breaker that counts its own attempts. While this breaker is open, the
+//! holder does not run jobs of the kind, and reports this to the store. If two holders report this (or the only holder), the kind
+//! is parked for all holders. Time alone never ends parking: one holder at a time may run one job as a probe. If the probe
+//! succeeds, all holders resume the kind, each with one attempt at first and one more for each success.
 //!
 //! A kind with `hold = "kind"` is parked as soon as the called service asks to wait, and no holder probes it before that time.
 
@@ -252,7 +252,7 @@ impl Parking {
                 let was_parked =
                     self.shared.kind(&kind.name).is_some_and(|known| known.parked.is_some());
                 if !was_parked {
-                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: no node starts its jobs until then");
+                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: the called service asked to wait, and no node starts jobs of this kind before that time");
                     self.shared
                         .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
                 }
@@ -261,7 +261,9 @@ impl Parking {
                 let known = self.shared.kind(&kind.name);
                 let settings = known.as_ref().map(|known| &known.settings);
                 let reason = match settings.filter(|settings| settings.breaker.is_none()) {
-                    Some(settings) if settings.hold == Hold::Kind => "the hold has ended",
+                    Some(settings) if settings.hold == Hold::Kind => {
+                        "the time that the called service asked to wait is over"
+                    }
                     Some(_) => "its breaker was removed from the settings",
                     None => "a probe succeeded",
                 };

@@ -21,21 +21,22 @@ pub trait Runner: Send + Sync {
     /// the future is dropped.
     fn run(&self, context: JobContext) -> Reporting;
 
-    /// Returns the target that an attempt of this job calls, if jobs of one kind call different ones: a host, a region. In a kind
-    /// with a breaker each target then has its own, and a target that is down does not park the kind for the others.
+    /// Returns the target (a host, a region) that an attempt of this job calls, if the jobs of the kind call different targets.
+    /// If the kind has a breaker, each target then has its own breaker, and a target that is down does not park the kind.
     fn target(&self, job: &Job) -> Option<String> {
         let _ = job;
         None
     }
 
     /// Returns the host that every attempt calls, if there is only one. If the host asks to wait (see
-    /// [`Hold`](crate::Hold)), this engine calls it from no kind until then.
+    /// [`Hold`](crate::Hold)), no kind of this engine calls the host before that time.
     fn host(&self) -> Option<String> {
         None
     }
 
-    /// Returns all targets that the next attempt of this job may call, the preferred first. The first one whose breaker is not
-    /// open is called: [`JobContext::target`] returns which. If there are several, each has a breaker even if the kind has none.
+    /// Returns all targets that the next attempt of this job may call, the preferred first. The attempt calls the first target
+    /// whose breaker is not open: [`JobContext::target`] returns its index. If there are several targets, each has a breaker,
+    /// even if the kind has no breaker settings.
     fn targets(&self, job: &Job) -> Vec<String> {
         self.target(job).into_iter().collect()
     }
@@ -174,8 +175,8 @@ impl JobContext {
         self.attempt
     }
 
-    /// Returns the fence, which increases each time the job changes its holder. Pass it on where a late writer must not overwrite
-    /// a newer one.
+    /// Returns the fence, a number that is larger at each attempt of the job. Pass it to systems that must not accept a late
+    /// write of an older attempt.
     pub fn fence(&self) -> Fence {
         self.job.fence
     }
@@ -195,7 +196,7 @@ impl JobContext {
         self.job.deadline
     }
 
-    /// Returns the token that is cancelled when a user cancels the job, the engine shuts down or the node may have lost the job.
+    /// Returns a token. The engine cancels it when a user cancels the job, when the engine shuts down, or when the node may have lost the job.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }

@@ -17,22 +17,22 @@ pub(crate) const CONCURRENCY_MAX: usize = 1_000_000;
 pub struct EngineSettings {
     /// Display name of this node.
     pub name: String,
-    /// Region of this node: of several URLs, callbacks prefer those of its region.
+    /// Region of this node. If a callback has several URLs, the node calls the URLs of its own region first.
     pub region: Option<String>,
     /// Maximum number of concurrent attempts.
     pub concurrency: usize,
-    /// Lease duration: other nodes take this node's jobs if it does not renew within this time.
+    /// Lease duration: if this node does not renew its lease within this time, other nodes take over its jobs.
     #[serde(with = "duration::serde")]
     pub lease_ttl: Duration,
-    /// How far ahead of its due time a job is claimed, to wait in the timing wheel.
+    /// How long before its due time a job may be claimed. Until then it waits in memory, in the timing wheel.
     #[serde(with = "duration::serde")]
     pub horizon: Duration,
     /// Maximum number of jobs in the timing wheel.
     pub wheel_max: u32,
-    /// Poll interval when nothing wakes the engine.
+    /// Maximum time between two polls of the store for due jobs.
     #[serde(with = "duration::serde")]
     pub poll: Duration,
-    /// Time after due time and attempt timeout when a job is overdue.
+    /// Additional time after due time and attempt timeout. When it has passed, a job is overdue, and another node may run it.
     #[serde(with = "duration::serde")]
     pub overdue_grace: Duration,
     /// Timeout of a store call including retries; a later response is considered lost.
@@ -43,7 +43,7 @@ pub struct EngineSettings {
     /// Interval of the search for deadlines, lost jobs and expired data.
     #[serde(with = "duration::serde")]
     pub housekeeping: Duration,
-    /// Retention of failed and cancelled jobs. In a config file it is in a section of its own, `retention`, as the next two are.
+    /// Retention of failed and cancelled jobs. In a config file this setting is in the section `retention`, together with the retention of keys and of the audit log.
     #[serde(skip)]
     pub retention_ended: Duration,
     /// Retention of the key of an ended job.
@@ -118,7 +118,7 @@ impl EngineSettings {
         if self.lease_ttl < Duration::from_millis(300) {
             return wrong(
                 "lease_ttl",
-                "must be 300ms or longer: it is renewed three times per period",
+                "must be 300ms or longer, because the node renews its lease three times in this time",
             );
         }
         if self.statement_timeout < Duration::from_millis(1) {
@@ -188,7 +188,7 @@ pub enum RunnerKind {
     Worker,
 }
 
-/// What waits if a called service refuses a call with 429 and says how long to wait (`Retry-After`).
+/// Which calls wait if a called service refuses a call with 429 and a `Retry-After` header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
@@ -242,20 +242,21 @@ pub struct KindSettings {
     /// Minimum delay between two attempts (default 10ms, or the first delay of `backoff` if that is shorter).
     #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
     pub delay_floor: Option<Duration>,
-    /// Maximum number of concurrent attempts in one engine (default: no own limit).
+    /// Maximum number of concurrent attempts of this kind in one engine (default: only the limit of the engine).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
     /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_concurrency_max: Option<u32>,
-    /// Maximum rate of attempts in the whole fleet. Each live engine has the same share of a fast rate; the store enforces a slow
-    /// one of at most one start per second.
+    /// Maximum rate of attempts in the whole fleet. If the rate is more than one start per second, each live engine gets an equal
+    /// share. The store enforces slower rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Retry budget in the whole fleet, earned by first attempts: retries beyond it wait (default: no limit).
+    /// Retry budget in the whole fleet: limits retries to a share of the first attempts. Retries
+    /// beyond the budget wait (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<BudgetSettings>,
-    /// Retries with at most this delay stay in the timing wheel.
+    /// A retry with at most this delay stays leased to its node and waits in the memory of the node.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
     /// Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.
@@ -266,14 +267,14 @@ pub struct KindSettings {
     /// Retention of succeeded jobs; `0s`: not kept.
     #[serde(with = "duration::serde")]
     pub keep_succeeded: Duration,
-    /// Maximum delay that a callee may ask for.
+    /// Maximum delay that a called service may ask for.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
-    /// What waits if the callee asks for a delay with 429 and `Retry-After`, for at most `retry_after_max`. Not written if it is
-    /// the default, so that nodes of an earlier release can read the settings.
+    /// Which calls wait if the called service answers 429 with `Retry-After`, for at most `retry_after_max`. The default is not
+    /// written to the store, so that nodes of an earlier release can read the settings.
     #[serde(skip_serializing_if = "Hold::is_default")]
     pub hold: Hold,
-    /// When its dependency counts as down, so that the kind is parked (default: never).
+    /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
     /// Rules for failures that need another action than a retry by these settings: the first matching rule applies; without a
@@ -407,9 +408,9 @@ impl KindSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerSettings {
-    /// Number of a node's latest attempts to judge by.
+    /// Number of latest attempts of a node that the breaker counts.
     pub window: u32,
-    /// Share of them that must have failed, above 0 and up to 1.
+    /// The breaker opens if this share of these attempts failed, above 0 and up to 1.
     pub failure_ratio: f64,
     /// How long the breaker stays open before a probe tests whether the dependency is back.
     #[serde(with = "duration::serde")]

@@ -4,13 +4,14 @@ use crate::shared::lock;
 use rewheel_core::{HolderId, NewJob, Shard};
 use std::sync::Mutex;
 
-/// Chooses the shard of a job. The default is [`Shard::of`] its tenant and shard key, if the store can be shared by engines on
-/// several machines; in a file or in memory a shard key makes no difference by default, since more lanes cost more than one
-/// engine gains by them.
+/// Chooses the shard of a job. The default is [`Shard::of`] its tenant and shard key, if engines on several machines can share
+/// the store. For SQLite and the memory store, the engine ignores shard keys by default, because additional lanes cost more
+/// than they save.
 ///
-/// Each engine of a fleet prefers jobs of its own shards, takes others if it has free capacity, and takes any due job in every
-/// eighth claim, so that no job waits for a busy owner. So data that a handler caches for a customer is mostly found where the
-/// next job runs. It is a preference, not a guarantee that two jobs of a shard run on the same engine, or one after the other.
+/// Each engine of a fleet prefers jobs of its own shards, and takes other jobs if it has free capacity. Every eighth claim
+/// prefers no shard, so that no job waits for a busy owner. So the next job of a customer mostly runs on the engine that has
+/// cached the data of this customer. This is a preference: there is no guarantee that two jobs of a shard run on the same
+/// engine, or one after the other.
 ///
 /// ```
 /// use rewheel_engine::{NewJob, Report, Shard};

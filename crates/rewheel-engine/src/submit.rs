@@ -39,10 +39,10 @@ pub enum SubmitError {
     /// The store refuses the job.
     #[error("the job was not accepted: {0}")]
     Refused(#[from] Refusal),
-    /// The store failed; it is not certain that the job is stored. Submit again with the same key.
+    /// The store failed, so it is unknown whether the job is stored. Submit the job again with the same key.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine was shut down before: nothing was stored.
+    /// The engine was already shut down: nothing was stored.
     #[error("the engine has shut down and accepts no jobs: submit to a running engine")]
     ShutDown,
 }
@@ -146,8 +146,8 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Sets the parent span in W3C Trace Context format: attempts link to it, and callees receive it. If `tracing` spans are
-    /// exported to OpenTelemetry, the current span is used by default.
+    /// Sets the parent span in W3C Trace Context format: attempts link to it, and called services receive it. If `tracing`
+    /// spans are exported to OpenTelemetry, the current span is used by default.
     pub fn traceparent(self, traceparent: &str) -> Submit<'a> {
         self.with(|job| {
             if !trace::is_traceparent(traceparent) {
@@ -176,7 +176,7 @@ impl<'a> Submit<'a> {
     /// ```
     ///
     /// # Errors
-    /// Says which of its settings cannot be, and refuses a payload above
+    /// Returns the invalid setting, or refuses a payload above
     /// [`payload_bytes_max`](crate::EngineSettings::payload_bytes_max).
     pub fn into_job(self) -> Result<NewJob, SubmitError> {
         let job = self.job?;

@@ -1,7 +1,7 @@
 //! Groups concurrent single submits into one insert.
 //!
-//! A commit costs about the same for one job as for a hundred. A job does not wait for others: if no flush is in progress, it is
-//! stored at once; otherwise it goes with all jobs that arrive meanwhile.
+//! A commit costs about the same for one job as for a hundred. A job does not wait for other jobs: if no write is in progress,
+//! it is stored at once. If a write is in progress, the next write stores all jobs that arrived in the meantime.
 
 use crate::shared::Shared;
 use rewheel::CancelToken;

@@ -1,8 +1,8 @@
 //! Supervises the loops of an engine: restarts a loop that panics or ends, or stops the engine.
 //!
-//! A loop that owns only handles is restarted. A loop that owns a queue of jobs or results cannot be: the engine then stops
-//! renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps the lease of jobs that it
-//! can no longer run.
+//! A loop that owns only handles is restarted. A loop that owns a queue of jobs or results cannot be restarted. If such a loop
+//! fails, the engine stops renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps
+//! the lease of jobs that it can no longer run.
 
 use crate::housekeeping;
 use crate::shared::Shared;

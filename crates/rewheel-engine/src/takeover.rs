@@ -1,4 +1,4 @@
-//! The takeover loop: frees the jobs of dead holders, and does nothing else that could delay this.
+//! The takeover loop: frees the jobs of dead holders. This loop has no other task, so that nothing delays a takeover.
 
 mod watch;
 

@@ -6,8 +6,8 @@ use rewheel_core::{NameError, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Settings of one tenant. They apply to its jobs of all kinds; configure the same on every engine
-/// of a fleet.
+/// Settings of one tenant. The settings apply to the tenant's jobs of all kinds. Use the same
+/// settings on every engine of a fleet.
 ///
 /// ```
 /// use rewheel_engine::TenantSettings;
@@ -25,17 +25,18 @@ pub struct TenantSettings {
     /// refused. Live jobs are scheduled, leased or paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs_max: Option<u64>,
-    /// Maximum rate of attempts in the whole fleet: each live engine has the same share.
+    /// Maximum rate of attempts in the whole fleet. If it is more than one start per second, each
+    /// live engine gets an equal share. The store enforces slower rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Maximum number of concurrent attempts in one engine (default: no own limit).
+    /// Maximum number of concurrent attempts of this tenant in one engine (default: only the limit of the engine).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
     /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_concurrency_max: Option<u32>,
-    /// Its share when several tenants have due jobs of the same priority: twice as much as a tenant
-    /// with half its weight. The default is 1, the maximum 100.
+    /// Relative share when several tenants have due jobs of the same priority: a tenant with weight
+    /// 2 gets twice as many attempts as a tenant with weight 1. The default is 1, the maximum 100.
     pub weight: u32,
 }
 

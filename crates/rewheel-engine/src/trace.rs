@@ -2,7 +2,7 @@
 //!
 //! All spans have the target [`TARGET`] and the level debug: a log does not show them by default, and without a subscriber for
 //! them they cost almost nothing. With the feature `otel` and the layer of `tracing-opentelemetry`, the span that submits a job
-//! is stored with it, and each attempt links to it.
+//! is stored with the job, and each attempt links to this span.
 
 use rewheel::Category;
 use rewheel_core::store::Settlement;
@@ -47,9 +47,9 @@ type Gate = dyn Fn(Option<bool>) -> bool + Send + Sync;
 
 static GATE: OnceLock<Box<Gate>> = OnceLock::new();
 
-/// Sets `gate` to decide whether a trace begins here, for the whole process: for an attempt it receives whether the submit that
-/// it links to was sampled, if there is one. If it returns false, no span is created, which costs less than a span that a sampler
-/// drops. Returns whether this is the first gate.
+/// Sets the function `gate`, which decides for the whole process whether a new trace begins. For an attempt, its argument says
+/// whether the linked submit was sampled, if there is a linked submit. If it returns false, no span is created, which costs less
+/// than a span that a sampler drops. Returns whether this is the first gate.
 ///
 /// ```
 /// assert!(rewheel_engine::trace::begin_only_if(|linked| linked != Some(false)));

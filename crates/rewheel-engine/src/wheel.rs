@@ -1,7 +1,7 @@
 //! Hierarchical timing wheel that holds jobs until they are due.
 //!
-//! A [`Wheel`] holds values until the time given for each. It has no clock: time is an argument, so the owner decides what a
-//! [`Tick`] means, sleeps until [`Wheel::next_expiry`], and takes due values with [`Wheel::expire`].
+//! A [`Wheel`] keeps each value until its given time. A wheel has no clock: time is an argument, so the owner decides
+//! what a [`Tick`] means, sleeps until [`Wheel::next_expiry`], and takes due values with [`Wheel::expire`].
 //!
 //! ```
 //! use rewheel_engine::wheel::{Tick, Wheel};
@@ -30,7 +30,7 @@
 //! | 2 | 65 s | 4.7 h |
 //! | 3 | 4.7 h | 50 days |
 //! | 4 | 50 days | 35 years |
-//! | 5 to 7 | 35 years and more | all that 64 bits can say |
+//! | 5 to 7 | 35 years and more | the whole range of 64 bits |
 //!
 //! When the wheel reaches the start of a slot, the timers in it agree with the wheel in one more byte: they move to lower levels,
 //! until they are due at level 0. So a timer moves at most seven times; most timers of less than a minute move once. One bit per

@@ -1,7 +1,7 @@
 //! Remote workers: registration and heartbeats of workers in other processes.
 //!
-//! A worker is a holder with its own lease. All its data is in the store, so that a worker may talk to any engine of a fleet.
-//! [`RemoteWorker`] is the only way to act for a worker, and it exists only for the owner.
+//! A worker is a holder with its own lease. All its data is in the store, so a worker may send its requests to any engine of
+//! a fleet. All calls for a worker are methods of [`RemoteWorker`], and only the owner of the worker can get this value.
 
 mod owners;
 mod claim;
@@ -31,7 +31,7 @@ pub(crate) struct Workers {
     pub(crate) lanes: WorkerLanes,
 }
 
-/// A worker for its owner: proof that the worker exists and that the caller created it.
+/// A worker, as its owner sees it. This value proves that the worker exists and that the caller created it.
 #[derive(Debug)]
 pub struct RemoteWorker<'a> {
     engine: &'a Engine,
@@ -71,9 +71,9 @@ impl From<StoreError> for WorkerError {
 /// Result of a worker's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatReply {
-    /// Jobs that it should stop: a user wants to cancel or pause them.
+    /// Jobs that the worker should stop, because a user cancelled or paused them.
     pub cancel: Vec<JobId>,
-    /// Number of jobs that were given back because the worker did not name them: it never got them, or has lost them.
+    /// Number of jobs that were given back because the heartbeat did not list them: the worker never got them, or has lost them.
     pub given_back: usize,
 }
 
@@ -134,8 +134,8 @@ impl RemoteWorker<'_> {
         self.engine.shared()
     }
 
-    /// Renews the worker's lease, and returns what users requested for its jobs. Gives back jobs that it has had for longer than
-    /// `older_than` and does not name.
+    /// Renews the worker's lease, and returns what users requested for its jobs. Gives back jobs that the worker has had for
+    /// longer than `older_than`, if its heartbeat does not list them.
     ///
     /// # Errors
     /// Fails with [`WorkerError::Expired`] if the worker's lease has expired: the worker must drop all work, and register again.
@@ -169,8 +169,8 @@ impl RemoteWorker<'_> {
         shared.store.extend(self.id, &extension).await
     }
 
-    /// Replaces the payload of a job that the worker runs, durably: the next attempt gets it, on any worker. Returns whether the
-    /// worker still has the job.
+    /// Replaces the payload of a job that the worker runs, durably: the next attempt gets the new payload, on any worker.
+    /// Returns whether the worker still has the job.
     ///
     /// # Errors
     /// Returns the error of the store.

@@ -46,7 +46,7 @@ pub struct Config {
     pub engine: EngineSettings,
     /// The kinds in the file, including the defaults.
     pub kinds: BTreeMap<KindName, KindSettings>,
-    /// Settings of kinds that leave them open.
+    /// Default values for the settings of kinds.
     pub kind_defaults: KindDefaults,
     /// The tenants in the file; `*` stands for all others.
     pub tenants: BTreeMap<String, TenantSettings>,

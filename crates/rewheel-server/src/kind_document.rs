@@ -79,7 +79,7 @@ struct Jobs {
 pub enum Runnable {
     /// It can.
     Yes,
-    /// It cannot: they wait.
+    /// It cannot: the jobs wait.
     No,
 }
 

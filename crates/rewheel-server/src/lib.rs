@@ -1,8 +1,8 @@
 //! The Rewheel server: REST, callbacks, configuration, notifications and telemetry.
 //!
-//! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
-//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]; [`openapi`]
-//! describes it all. Jobs run by a [`callback`].
+//! A [`Server`] serves REST requests with an engine and its store. [`config`] contains all
+//! settings, [`submit`] parses submitted jobs, [`problem`] contains the error responses,
+//! [`openapi`] describes the interface, and [`callback`] runs jobs by HTTP.
 //!
 //! # Where to find what
 //!

@@ -1,6 +1,6 @@
-//! Decides what becomes of the jobs that settlements submit; shared by all stores.
+//! Decides how the jobs that settlements submit (follow-ups) are stored; shared by all stores.
 //!
-//! None of them may cost the settled job its end, so a job that cannot be stored as it is becomes a dead letter that can.
+//! A bad follow-up must not make the settle fail. So a follow-up that cannot be stored as submitted becomes a dead letter.
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
@@ -82,9 +82,11 @@ impl FollowUps {
 fn excess(place: usize, bytes: usize, job: &NewJob) -> Option<String> {
     let (count_max, bytes_max) = (Limits::FOLLOW_UPS_MAX, Limits::FOLLOW_UPS_BYTES_MAX);
     if place >= count_max {
-        Some(format!("one settle submits at most {count_max} jobs"))
+        Some(format!("one settle may submit at most {count_max} jobs"))
     } else if bytes > bytes_max {
-        Some(format!("the payloads of one settle have at most {bytes_max} bytes together"))
+        Some(format!(
+            "the payloads of all jobs that one settle submits may have at most {bytes_max} bytes together"
+        ))
     } else {
         check_backoff(job).err().map(|error| error.to_string())
     }

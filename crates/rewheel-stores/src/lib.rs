@@ -1,9 +1,9 @@
 //! Stores for Rewheel jobs: memory, SQLite and PostgreSQL.
 //!
 //! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
-//! embedded. `PostgresStore` (feature `postgres`) is for many nodes on the database that they already run.
-//! [`MemoryStore`] is the simplest store there is: for tests, and for jobs that may be forgotten. All pass the same
-//! conformance suite, see `rewheel-testkit`.
+//! embedded. `PostgresStore` (feature `postgres`) is for many nodes that share a PostgreSQL database.
+//! [`MemoryStore`] keeps jobs in memory: for tests, and for jobs that may be lost when the process ends. All pass
+//! the same conformance suite, see `rewheel-testkit`.
 //!
 //! # Where to find what
 //!

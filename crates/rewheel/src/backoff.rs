@@ -41,10 +41,10 @@ use std::time::Duration;
 /// const WRONG: Backoff = Backoff::exponential(seconds(10)).max(millis(1)); // max below the base
 /// ```
 ///
-/// Every shape except [`fixed`](Backoff::fixed) has jitter by default: without it, clients that
+/// Every shape except [`fixed`](Backoff::fixed) has jitter by default: without jitter, clients that
 /// failed together retry together. Delays stay within their limits for every attempt up to
-/// `u32::MAX`. The range is limited first and sampled then, so that delays do not accumulate at the
-/// maximum. Delays above 584 years are cut to 584 years.
+/// `u32::MAX`. A delay is drawn at random from a range that is already limited. So the delays
+/// spread below the maximum, and not many of them are equal to the maximum. Delays above 584 years are cut to 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     growth: Growth,
@@ -62,7 +62,7 @@ pub struct Past {
     /// The delay before that attempt, used by [`Backoff::decorrelated`].
     pub previous: Option<Duration>,
     /// The share of recent calls to the dependency that failed, 0 to 1, used by
-    /// [`Backoff::adaptive`]. Without statistics use 1: this call did fail.
+    /// [`Backoff::adaptive`]. Without statistics use 1, because the only known call failed.
     pub failure_ratio: f64,
 }
 
@@ -73,8 +73,8 @@ impl Past {
 }
 
 impl Backoff {
-    /// Default maximum delay of a growing shape: a user who waits longer gives up, and a dependency
-    /// that recovered should not wait longer for its traffic.
+    /// Default maximum delay of a growing shape. A user does not wait longer, and a dependency that
+    /// has recovered should get its traffic again soon.
     pub const DELAY_MAX: Duration = Duration::from_secs(30);
 
     /// Always the same delay, without jitter by default.
@@ -92,7 +92,8 @@ impl Backoff {
     /// Grows by `base` each time: 1, 2, 3, 4 … times `base`.
     ///
     /// # Panics
-    /// Panics if `base` is zero; in a constant that is a compile error. So do its siblings below.
+    /// Panics if `base` is zero; in a constant that is a compile error. The same applies to
+    /// `exponential`, `fibonacci`, `decorrelated` and `adaptive`.
     #[track_caller]
     pub const fn linear(base: Duration) -> Backoff {
         valid(Backoff::checked_linear(base))
@@ -110,7 +111,7 @@ impl Backoff {
         valid(Backoff::checked_fibonacci(base))
     }
 
-    /// Draws from `base` up to three times the previous delay. It is its own jitter.
+    /// Draws a random delay between `base` and three times the previous delay. This shape needs no other jitter.
     #[track_caller]
     pub const fn decorrelated(base: Duration) -> Backoff {
         valid(Backoff::checked_decorrelated(base))
@@ -118,18 +119,18 @@ impl Backoff {
 
     /// Exponential, and up to ten times longer while the dependency fails for all callers.
     ///
-    /// The delay is stretched in proportion to the recent failure ratio of the dependency, taken
-    /// from the [`Statistics`](crate::Statistics) that the call shares with others. A call
-    /// without statistics knows of one failure only, its own, and is stretched in full.
+    /// The higher the recent failure ratio of the dependency, the longer the delay. The ratio
+    /// comes from the [`Statistics`](crate::Statistics) that the call shares with other calls. A
+    /// call without statistics assumes that all calls fail, and uses the longest delays.
     #[track_caller]
     pub const fn adaptive(base: Duration) -> Backoff {
         valid(Backoff::checked_adaptive(base))
     }
 
-    /// Asks a function for the delay after each attempt. For code that holds state, see
+    /// Calls a function to get the delay after each attempt. For code that keeps state, see
     /// [`Backoffs::register_custom`].
     ///
-    /// The name represents it in text; [`Backoffs`] reads it back.
+    /// In text, the backoff is written as its name; [`Backoffs`] finds the backoff by this name.
     ///
     /// # Panics
     /// Panics if the name is not 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`; in a constant that is
@@ -172,7 +173,7 @@ impl Backoff {
     /// Sets the minimum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is above the maximum delay; in a constant that is a compile error.
+    /// Panics if the value is above the maximum delay; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn min(self, delay: Duration) -> Backoff {
@@ -182,7 +183,7 @@ impl Backoff {
     /// Sets the maximum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is below the first or the minimum delay; in a constant that is a compile error.
+    /// Panics if the value is below the first or the minimum delay; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn max(self, delay: Duration) -> Backoff {
@@ -284,13 +285,14 @@ impl Backoff {
         }
     }
 
-    /// Returns whether it asks code of the user. Only its name can be stored or sent elsewhere.
+    /// Returns whether the backoff is code of the user. Only the name of such a backoff can be
+    /// stored or sent to another process.
     pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
 
-    /// Returns the name, if it is known by name only: [`Backoffs::resolve`] finds its code. Until then its delays double from
-    /// 100 ms.
+    /// Returns the name if only the name of the backoff is known. [`Backoffs::resolve`] finds its code. Until then, its
+    /// delays start at 100 ms and double.
     pub const fn unknown_name(&self) -> Option<&'static str> {
         if let Growth::Custom(Custom::Unknown(name)) = self.growth { Some(name) } else { None }
     }

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 /// A circuit breaker. Clones share its state: create one per dependency, and keep it.
 ///
-/// While closed, it lets every call pass and counts results. When too many calls fail, it opens and refuses calls at once, which
-/// saves the callers their timeouts and the dependency the load. After some time it is half open: a few probes may pass, and
-/// their results decide whether it closes or opens again.
+/// While closed, it lets every call pass and counts results. When too many calls fail, the breaker opens and refuses calls at
+/// once. So callers do not wait for timeouts, and the dependency gets less load. After some time it is half open: a few probes
+/// may pass, and their results decide whether it closes or opens again.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, BreakerState, GiveUpReason, seconds};
@@ -48,9 +48,9 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Only failures of the dependency count: an error of category [`Rejected`](crate::Category::Rejected) is a proper response and
-/// counts as a success, and a cancelled call does not count. Only a failure or a slow call can open a breaker. A result that
-/// arrives after the breaker has changed its state is ignored.
+/// Only failures of the dependency count: an error of category [`Rejected`](crate::Category::Rejected) shows that the
+/// dependency works, and counts as a success, and a cancelled call does not count. Only a failure or a slow call can open a
+/// breaker. A result that arrives after the breaker has changed its state is ignored.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
     machine: Arc<Machine>,
@@ -93,17 +93,17 @@ pub struct BreakerSnapshot {
     /// Whether the state was set manually, by [`isolate`](CircuitBreaker::isolate) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub forced: bool,
-    /// The number of calls that it judges by: those in its window, or the failures in a row.
+    /// The number of calls that the breaker counts now: the calls in its window, or the failures in a row.
     pub calls: u64,
-    /// The number of them that failed.
+    /// The number of these calls that failed.
     pub failures: u64,
-    /// The number of them that were slow.
+    /// The number of these calls that were slow.
     pub slow: u64,
     /// The number of probes in progress.
     pub probes: u32,
-    /// Time until it lets a probe pass, if it is open and not held open manually.
+    /// Time until the breaker lets a probe pass, if it is open and was not opened manually.
     pub retry_in: Option<Duration>,
-    /// What it has counted since it was built.
+    /// What the breaker has counted since it was built.
     pub totals: BreakerTotals,
 }
 
@@ -111,25 +111,25 @@ impl CircuitBreaker {
     /// Opens after this many failures in a row. The fastest variant: a success on a healthy breaker writes no shared memory.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[track_caller]
     pub const fn consecutive(failures: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::consecutive(failures)))
     }
 
-    /// Judges by the last `calls` calls, up to a million; opens when half of them failed.
+    /// Counts the last `calls` calls, up to a million; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a million; in a constant that is a compile error.
     #[track_caller]
     pub const fn count_window(calls: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::count_window(calls)))
     }
 
-    /// Judges by the calls of the last `length` of time; opens when half of them failed.
+    /// Counts the calls within the last `length` of time; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is less than ten milliseconds; in a constant that is a compile error.
+    /// Panics if the value is less than ten milliseconds; in a constant that is a compile error.
     #[track_caller]
     pub const fn time_window(length: Duration) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(valid(Trip::time_window(length)))
@@ -152,7 +152,7 @@ impl CircuitBreaker {
         self.machine.acquire().map(|token| Permit::new(&self.machine, token))
     }
 
-    /// Like [`acquire`](CircuitBreaker::acquire), for a permit that outlives the borrow.
+    /// Like [`acquire`](CircuitBreaker::acquire), for a permit that does not borrow the breaker.
     ///
     /// # Errors
     /// The same as for `acquire`.
@@ -161,8 +161,8 @@ impl CircuitBreaker {
         Ok(OwnedPermit::new(Arc::clone(&self.machine), token))
     }
 
-    /// Makes a call if the breaker lets it pass, and records the result. To retry it as well, use both in a
-    /// [`Pipeline`](crate::Pipeline).
+    /// Makes a call if the breaker lets it pass, and records the result. To retry the call as well, use a
+    /// breaker and a retry in a [`Pipeline`](crate::Pipeline).
     ///
     /// Cancel safe: a dropped call does not count.
     ///
@@ -224,19 +224,19 @@ impl CircuitBreaker {
         result.map_err(stopped)
     }
 
-    /// Opens the breaker now, as if too many calls had failed. It recovers by itself.
+    /// Opens the breaker now, as if too many calls had failed. Later it lets probes pass, and closes when they succeed.
     pub fn force_open(&self) {
         self.machine.force_open();
     }
 
-    /// Holds the breaker open, without probes, until [`reset`](CircuitBreaker::reset) or
+    /// Keeps the breaker open, without probes, until [`reset`](CircuitBreaker::reset) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub fn isolate(&self) {
         self.machine.isolate();
     }
 
-    /// Holds the breaker closed, whatever fails, until [`reset`](CircuitBreaker::reset),
-    /// [`force_open`](CircuitBreaker::force_open) or [`isolate`](CircuitBreaker::isolate).
+    /// Keeps the breaker closed, even if calls fail, until
+    /// [`reset`](CircuitBreaker::reset), [`force_open`](CircuitBreaker::force_open) or [`isolate`](CircuitBreaker::isolate).
     pub fn force_close(&self) {
         self.machine.force_close();
     }
@@ -268,8 +268,9 @@ impl CircuitBreaker {
 
 /// One breaker per key, created when the key is first used, for a limited number of keys. Clones share them.
 ///
-/// If one of many hosts is down, a single breaker for all of them would turn a partial outage into a total one. When a new key
-/// exceeds the limit, a key whose breaker has nothing to remember is removed; if there is none, the least recently used one.
+/// If one of many hosts is down, a single breaker for all hosts would also stop calls to the other hosts. When a new key
+/// exceeds the limit, a key whose breaker has no counts is removed; if there is no such key, the least recently used key is
+/// removed.
 ///
 /// ```
 /// use rewheel::CircuitBreaker;

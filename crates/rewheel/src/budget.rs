@@ -58,11 +58,12 @@ impl RetryBudget {
     /// The maximum burst.
     pub const BURST_MAX: u32 = 1_000_000;
 
-    /// Allows retries up to this share of the calls, 0 to 1, above a floor of ten per second. Where many processes make few calls
-    /// each, the floors exceed the share: lower them with [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
+    /// Allows retries up to this share of the calls, 0 to 1, plus a floor of ten retries per second that are always allowed. If
+    /// many processes make few calls each, the floors are larger than the share: lower the floor with
+    /// [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
     ///
     /// # Panics
-    /// Panics if it is not 0 to 1; in a constant that is a compile error.
+    /// Panics if the value is not 0 to 1; in a constant that is a compile error.
     #[track_caller]
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
         RetryBudgetBuilder::of_ratio(valid(checked_ratio(ratio)))
@@ -90,7 +91,7 @@ impl RetryBudget {
     /// Allows this many retries per second, independent of traffic.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a million; in a constant that is a compile error.
     #[track_caller]
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
         RetryBudgetBuilder::of_time(valid(checked_per_second(retries)))
@@ -105,7 +106,7 @@ impl RetryBudget {
         Ok(RetryBudgetBuilder::of_time(retries))
     }
 
-    /// Counts a call, which earns a fraction of a retry.
+    /// Counts a call, which adds a fraction of a retry to the budget.
     #[inline]
     pub fn deposit(&self) {
         let Shared { balance, balance_max, deposit, .. } = &*self.shared;
@@ -121,7 +122,7 @@ impl RetryBudget {
     /// Takes one retry from the budget.
     ///
     /// # Errors
-    /// Refused if retries already are too large a share of the traffic.
+    /// Refused if the share of retries in the traffic is already too large.
     #[inline]
     pub fn withdraw(&self) -> Result<(), Refused> {
         let spend = |balance: u64| balance.checked_sub(TOKEN);
@@ -214,8 +215,8 @@ impl RetryBudgetBuilder {
         }
     }
 
-    /// Allows this many retries per second independent of traffic: a share of very few calls is less than one retry, and such
-    /// retries are harmless. The default is ten.
+    /// Allows this many retries per second independent of traffic. With very few calls, the share would allow less than one
+    /// retry, and a few retries are harmless. The default is ten.
     ///
     /// # Panics
     /// Panics if the number is more than a million; in a constant that is a compile error.
@@ -238,8 +239,8 @@ impl RetryBudgetBuilder {
         Ok(self)
     }
 
-    /// Sets how many retries can be saved up for a bad moment. A hundred unless set, or those of
-    /// one second.
+    /// Sets how many unused retries the budget can keep. The default is a hundred; for
+    /// [`RetryBudget::per_second`] it is the number of retries of one second.
     ///
     /// # Panics
     /// Panics if the number is not 1 to a million; in a constant that is a compile error.
@@ -259,7 +260,7 @@ impl RetryBudgetBuilder {
         Ok(self)
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RetryBudgetBuilder {
         self.clock = clock.into();

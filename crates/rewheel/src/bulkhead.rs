@@ -60,7 +60,7 @@ impl Bulkhead {
     /// ```
     ///
     /// # Errors
-    /// Rejects a bulkhead without a place.
+    /// Rejects a concurrency of zero.
     pub fn try_concurrency(concurrency: usize) -> Result<BulkheadBuilder, SettingError> {
         let concurrency =
             checked_concurrency(concurrency).map_err(|rule| rule.with(concurrency))?;
@@ -184,7 +184,7 @@ impl Bulkhead {
     }
 }
 
-/// A slot in a bulkhead; dropping it frees the slot.
+/// A slot in a bulkhead. When this value is dropped, the slot is free again.
 #[must_use = "the slot is free again as soon as the permit is dropped"]
 #[derive(Debug)]
 pub struct BulkheadPermit {
@@ -301,7 +301,7 @@ impl BulkheadBuilder {
         }
     }
 
-    /// Lets so many wait in line for a place. None unless set.
+    /// Sets how many calls may wait for a slot. The default is zero: no call waits.
     #[must_use]
     pub const fn queue_max(mut self, calls: usize) -> BulkheadBuilder {
         self.queue_max = calls;

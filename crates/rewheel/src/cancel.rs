@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Cancels the calls that received a clone of it: async or blocking, during an attempt or between
-/// two.
+/// Cancels all calls that have a clone of this token: async or blocking calls, during an attempt or between two attempts.
 ///
 /// An async call can also be cancelled by dropping it.
 ///
@@ -48,7 +47,7 @@ impl CancelToken {
         CancelToken::default()
     }
 
-    /// Cancels permanently. Repeating it has no effect.
+    /// Cancels permanently. A second call has no effect.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Release);
         let wakers = std::mem::take(&mut self.waiters().wakers);

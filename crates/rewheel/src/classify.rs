@@ -48,19 +48,18 @@ pub enum Verdict {
     Done,
     /// Another attempt may succeed.
     Retry,
-    /// Like `Retry`, but the callee asked for this delay first.
+    /// Like `Retry`, but the called service asked for this delay before the next attempt.
     RetryAfter(Duration),
     /// Another attempt cannot succeed.
     Stop,
 }
 
-/// What kind of failure it was.
+/// The type of a failure.
 ///
 /// Three categories describe failures of a job and never come from a policy of this crate:
 /// [`Panic`](Category::Panic), [`NoHandler`](Category::NoHandler) and
-/// [`BadPayload`](Category::BadPayload). The engine makes them; see
-/// [`is_engine_only`](Category::is_engine_only). More categories may come: a `match` needs an arm
-/// for the others.
+/// [`BadPayload`](Category::BadPayload). Only the engine uses them; see
+/// [`is_engine_only`](Category::is_engine_only). Later releases may add categories, so a `match` needs a `_` arm.
 ///
 /// ```
 /// use rewheel::Category;
@@ -77,15 +76,15 @@ pub enum Category {
     Timeout,
     /// The network or the operating system failed.
     Io,
-    /// The callee, or a limiter on the way to it, asked for less traffic.
+    /// The called service, or a rate limiter before it, asked for fewer calls.
     Throttled,
     /// A circuit breaker refused the call.
     CircuitOpen,
     /// A bulkhead had no free slot for the call.
     BulkheadFull,
-    /// The callee understood the request and refused it (an HTTP 4xx).
+    /// The called service understood the request and refused it (an HTTP 4xx).
     Rejected,
-    /// The callee failed in a way that is usually temporary.
+    /// The called service failed in a way that is usually temporary.
     Transient,
     /// The caller cancelled the call.
     Cancelled,
@@ -93,11 +92,11 @@ pub enum Category {
     Deadline,
     /// Nothing is known about the failure.
     Unknown,
-    /// Of the engine: the handler of a job panicked, or the processes that ran the job died.
+    /// Only in the engine: the handler of a job panicked, or the processes that ran the job died.
     Panic,
-    /// Of the engine: the node that took the job cannot run its kind.
+    /// Only in the engine: the node that claimed the job cannot run jobs of its kind.
     NoHandler,
-    /// Of the engine: the payload of the job could not be decoded.
+    /// Only in the engine: the payload of the job could not be decoded.
     BadPayload,
 }
 
@@ -138,7 +137,7 @@ impl Category {
         }
     }
 
-    /// Returns whether only the engine makes it, for a job. Policies around a call never do.
+    /// Returns whether only the engine uses this category, for failures of jobs. Policies around a call never use it.
     pub const fn is_engine_only(self) -> bool {
         match self {
             Category::Panic | Category::NoHandler | Category::BadPayload => true,
@@ -155,10 +154,10 @@ impl Category {
         }
     }
 
-    /// Returns whether such a failure speaks against the health of the dependency.
+    /// Returns whether a failure of this category shows that the dependency is unhealthy.
     ///
-    /// A proper error response (`rejected`) shows that the dependency works; a call that was
-    /// refused or given up on the caller's side says nothing about it.
+    /// An error response of the category `rejected` shows that the dependency works. A call
+    /// that a policy refused, or that the caller gave up, shows nothing about the dependency.
     pub const fn blames_dependency(self) -> bool {
         match self {
             Category::Timeout
@@ -267,7 +266,7 @@ impl Class {
         Class { verdict: Verdict::Retry, category, code: None }
     }
 
-    /// A temporary failure whose source asked for a delay.
+    /// A temporary failure; the called service asked for a delay.
     pub const fn retry_after(category: Category, delay: Duration) -> Class {
         Class { verdict: Verdict::RetryAfter(delay), category, code: None }
     }

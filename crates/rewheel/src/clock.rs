@@ -35,14 +35,15 @@ impl Moment {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the moment this much later; beyond the representable range it is never.
+    /// Returns the moment that is `duration` later. If this moment cannot be represented, the
+    /// result is a moment that never comes.
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Moment {
         Moment(self.0.saturating_add(nanos(duration)))
     }
 }
 
-/// The clock that a policy uses. A cheap handle: the system clock takes no space and no reference count.
+/// The clock that a policy uses. A handle that is cheap to clone: the system clock needs no memory and no reference count.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Kind);
 
@@ -63,8 +64,8 @@ impl Clock {
 
     /// A clock with a resolution of a few milliseconds, at a quarter of the cost.
     ///
-    /// For limiters that are called millions of times per second: they know its resolution and never admit more because of it.
-    /// Available on Linux only; elsewhere this is [`Clock::system`].
+    /// Use it for limiters that are called millions of times per second. Limiters know its resolution, so they never admit too
+    /// many calls because of it. Available on Linux only; elsewhere this is [`Clock::system`].
     pub const fn coarse() -> Clock {
         Clock(Kind::Coarse)
     }
@@ -119,7 +120,7 @@ impl Clock {
 
     /// Sleeps for `duration` on this clock.
     ///
-    /// Cancel safe: dropping it ends the sleep.
+    /// Cancel safe: dropping the future ends the sleep.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         Sleep::new(self, duration)
     }

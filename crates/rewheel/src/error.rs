@@ -13,11 +13,11 @@ pub enum GiveUpReason {
     Stopped,
     /// All attempts were made.
     AttemptsExhausted,
-    /// The time for the whole call is used up, or the next wait would not fit into it.
+    /// The time for the whole call is used up, or it would be used up before the next delay ends.
     Deadline,
     /// No response within the timeout.
     Timeout,
-    /// The retry budget is empty: too much of the traffic is already retries.
+    /// The retry budget is empty: the share of retries in the traffic is already too large.
     BudgetExhausted,
     /// The circuit breaker is open.
     CircuitOpen,
@@ -81,7 +81,7 @@ impl fmt::Display for GiveUpReason {
 pub struct Refused {
     /// The reason, which names the policy that refused.
     pub why: GiveUpReason,
-    /// When a new attempt may be worthwhile, if known.
+    /// The time after which another call may succeed, if it is known.
     pub retry_in: Option<Duration>,
 }
 
@@ -172,7 +172,7 @@ impl<E> Error<E> {
         self.0.refused.why
     }
 
-    /// Returns when a new attempt may be worthwhile, if the refusing policy knows.
+    /// Returns the time after which another call may succeed, if the policy that refused the call knows it.
     pub const fn retry_in(&self) -> Option<Duration> {
         self.0.refused.retry_in
     }
@@ -183,8 +183,8 @@ impl<E> Error<E> {
         self.0.attempts
     }
 
-    /// Returns the total time, including waits. Zero from a breaker or a bulkhead on its own, which
-    /// do not read the clock for it.
+    /// Returns the total time, including waits. A breaker or a bulkhead that is used alone returns
+    /// zero, because it does not measure the time.
     pub const fn elapsed(&self) -> Duration {
         self.0.elapsed
     }
@@ -252,8 +252,8 @@ impl<E> From<Refused> for Error<E> {
 }
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
-    /// Makes it a [`std::error::Error`] if `E` itself is none, such as `anyhow::Error` and `Box<dyn
-    /// Error>`, so that `?` accepts it.
+    /// Converts this error to a [`std::error::Error`], so that you can use the operator `?`. Use it
+    /// if `E` does not implement that trait, such as `anyhow::Error` and `Box<dyn Error>`.
     ///
     /// ```
     /// use rewheel::{Error, Retry, Retryable, millis};

@@ -1,4 +1,4 @@
-//! Idempotency: runs work once per key, however often it is requested.
+//! Idempotency: runs work once per key, even if it is requested many times.
 //!
 //! A caller gives a piece of work a key, and uses the same key when it repeats the request after a lost response or a timeout.
 //! The first request runs the work; all others get its stored response. Over HTTP this is the `Idempotency-Key` header, see
@@ -33,13 +33,13 @@
 //! - Of all concurrent requests under one key, one runs the work, in any process, as long as all use the same store.
 //! - The running process has a lease on the key, and renews it while the work goes on. **If the process dies**, the key stays in
 //!   flight until the lease expires. The next request then runs the work again: the work is done at least once, and may have been
-//!   started twice. With [`AfterCrash::Unknown`] it does not run again: it is done at most once, and callers learn that the
-//!   outcome is unknown.
-//! - A run that lost its lease, because its process was suspended or blocked for longer, cannot overwrite the response of a newer
-//!   run.
+//!   started twice. With [`AfterCrash::Unknown`] the work does not run again: it is done at most once, and callers learn
+//!   that the outcome is unknown.
+//! - A run loses its lease if its process is suspended or blocked for longer than the lease. Such a run cannot overwrite the
+//!   response of a newer run.
 //! - If the work is a transaction of the same PostgreSQL database, it is done **exactly once**: its response is stored in the
 //!   same transaction, by `PostgresStore::finish_in` of `rewheel-stores`.
-//! - Failed work is not stored: repeating the request runs it again.
+//! - A failure of the work is not stored: if the request is repeated, the work runs again.
 
 mod key;
 mod store;
@@ -158,15 +158,15 @@ impl Idempotency {
         }
     }
 
-    /// Sets how long a run that stops renewing keeps its key. The lease is renewed every third of this time, so it need not be as
-    /// long as the work.
+    /// Sets how long a run that stops renewing keeps its key. The lease is renewed three times in this time, so the lease may be
+    /// shorter than the work.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Idempotency {
         self.lease = lease.max(millis(10));
         self
     }
 
-    /// Sets the retention of a response. It should be longer than callers repeat a request.
+    /// Sets the retention of a response. Choose a time that is longer than the time in which callers repeat a request.
     #[must_use]
     pub fn keep(mut self, keep: Duration) -> Idempotency {
         self.keep = keep;
@@ -365,8 +365,8 @@ impl Run {
         self.ticket
     }
 
-    /// Runs the work, and renews the lease meanwhile. A lost lease does not stop the work: whether its response counts is decided
-    /// when it finishes.
+    /// Runs the work, and renews the lease while the work runs. If the lease is lost, the work continues; when it finishes,
+    /// the store decides whether to accept its response.
     pub async fn hold<F: Future>(&self, work: F) -> F::Output {
         let Idempotency { store, clock, lease, .. } = &self.idempotency;
         let renewing = async {
@@ -394,11 +394,11 @@ impl Run {
         .await
     }
 
-    /// Stores the response. Repeats this for a time while the store is unavailable, as long as this run most likely still has the
-    /// key: if the response is not stored, the work is repeated.
+    /// Stores the response. While the store is unavailable, it tries again, as long as this run most likely still has the key. If
+    /// the response is not stored, a later request runs the work again.
     ///
     /// # Errors
-    /// Fails if the response is not stored, as far as known.
+    /// Fails if the response was not stored, or if this is unknown.
     pub async fn finish(&self, answer: &[u8]) -> Result<Finished, IdempotencyStoreError> {
         let Idempotency { store, lease, .. } = &self.idempotency;
         let finish = || store.finish(&self.ticket, answer);
@@ -408,7 +408,7 @@ impl Run {
         Ok(finished)
     }
 
-    /// Lets the next request run the work. If the store cannot be reached, that happens once the lease expires.
+    /// Releases the key, so that the next request runs the work. If the store is unavailable, the key is released when the lease expires.
     pub async fn release(&self) {
         let Idempotency { store, .. } = &self.idempotency;
         let _ = self.idempotency.insist(PATIENCE, || store.release(&self.ticket)).await;

@@ -18,11 +18,14 @@
 //!
 //! - An error type says once, through [`Classify`], what its failures mean; every policy uses it.
 //! - Policies are values: `const`, checked by the compiler, written as short strings in config files.
-//! - Whatever is shared (breakers, limiters, budgets) is a handle: clone it, and it is the same one.
-//! - Every call that is given up says why, after how many attempts, with the last error: [`Error`].
+//! - Shared policies (breakers, limiters, budgets) are handles: a clone shares the state of the
+//!   original.
+//! - If a call is given up, its [`Error`] contains the reason, the number of attempts and the last
+//!   error.
 //! - Time and chance are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code
-//!   that waits neither wait nor flake.
-//! - Any executor will do. The `tokio` feature, on by default, uses tokio's timer where there is one.
+//!   that waits are fast and not flaky.
+//! - It works with any executor. The feature `tokio`, which is on by default, uses tokio's timer
+//!   inside a tokio runtime.
 //!
 //! # Where to find what
 //!

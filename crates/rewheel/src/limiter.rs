@@ -26,8 +26,8 @@ use std::time::Duration;
 /// A rate limiter. Clones share its state: create one per limit, and keep it.
 ///
 /// A token bucket admits a burst at once and then the rate; a sliding window admits a number of
-/// calls in any period of its length. Neither ever admits more, with any number of threads; a late
-/// or coarse reading of the clock can only admit fewer.
+/// calls in any period of its length. Neither ever admits more calls than the limit, with any
+/// number of threads. If the clock is read late or has a coarse resolution, the limiter may admit fewer calls.
 ///
 /// ```
 /// use rewheel::{ManualClock, RateLimiter, GiveUpReason, millis};
@@ -84,7 +84,7 @@ impl RateLimiter {
     /// Admits this many calls per second; the default burst is the same number.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    /// Panics if the value is zero or more than a thousand million; in a constant that is a compile error.
     #[track_caller]
     pub const fn per_second(calls: u32) -> RateLimiterBuilder {
         RateLimiter::per(calls, Duration::from_secs(1))
@@ -93,8 +93,8 @@ impl RateLimiter {
     /// Admits this many calls per period on average, evenly spaced once the burst is used up.
     ///
     /// # Panics
-    /// Panics if the number is zero, or more than one a nanosecond, or if the burst takes more than a
-    /// century to fill; in a constant that is a compile error.
+    /// Panics if the number is zero, or more than one per nanosecond, or if the burst takes more than
+    /// a century to fill; in a constant that is a compile error.
     #[track_caller]
     pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
         RateLimiterBuilder::new(valid(checked::rate(calls, period)), calls, period)
@@ -144,7 +144,7 @@ impl RateLimiter {
 
     /// Waits until one call is admitted, in order of arrival.
     ///
-    /// Cancel safe: a dropped call gives its position to the next one and uses no tokens.
+    /// Cancel safe: a dropped call gives its position to the next caller and uses no tokens.
     ///
     /// # Errors
     /// Refused if the wait exceeds [`wait_max`](RateLimiterBuilder::wait_max), and if too many
@@ -161,8 +161,8 @@ impl RateLimiter {
         waiting::acquire(self, n).await
     }
 
-    /// Returns how many calls [`check`](RateLimiter::check) would admit now: none while others wait
-    /// in line. By the time it is used, another caller may have taken them.
+    /// Returns how many calls [`check`](RateLimiter::check) would admit now: zero while other
+    /// callers wait. Another caller may use them before you do.
     ///
     /// ```
     /// use rewheel::{ManualClock, RateLimiter, millis};
@@ -189,7 +189,7 @@ impl RateLimiter {
         u32::try_from(available).unwrap_or(u32::MAX)
     }
 
-    /// Returns its name, if it was given one.
+    /// Returns its name, if it has one.
     pub fn name(&self) -> &str {
         &self.shared.config.name
     }
@@ -316,7 +316,7 @@ impl RateLimiterBuilder {
     }
 
     /// Sets how many callers may wait at the same time. The default is a thousand. The last caller
-    /// waits for all others.
+    /// in the queue waits for all others.
     #[must_use]
     pub const fn queue_max(mut self, waiters: usize) -> RateLimiterBuilder {
         self.queue_max = waiters;

@@ -1,8 +1,8 @@
 //! Detects a retry that runs inside another retry.
 //!
-//! Three layers that each make four attempts turn one call into 64. While an attempt is polled (or, blocking, called), its thread
-//! is marked; a retry that starts on a marked thread makes one attempt and leaves the retrying to the outer one. Work that an
-//! attempt passes to another task or thread is not covered.
+//! Three layers that each make four attempts turn one call into 64. While an attempt is polled (or called, if it blocks), its
+//! thread is marked. A retry that starts on a marked thread makes one attempt; only the outer retry repeats the call. Work that
+//! an attempt passes to another task or thread is not covered.
 
 use std::cell::Cell;
 

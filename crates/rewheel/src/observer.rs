@@ -132,14 +132,14 @@ pub enum Event<'a> {
         name: &'a str,
         /// The reason, which names the policy.
         why: GiveUpReason,
-        /// When a new attempt may be worthwhile, if known.
+        /// The time after which another call may succeed, if it is known.
         retry_in: Option<Duration>,
     },
-    /// A limiter or a bulkhead let a call in.
+    /// A limiter or a bulkhead admitted a call.
     Admitted {
         /// Name of the policy that admitted it.
         name: &'a str,
-        /// The reason that this policy gives for refusals, which names the policy.
+        /// The policy that admitted the call, named by the reason that it uses for refusals.
         by: GiveUpReason,
         /// Time in the queue.
         waited: Duration,
@@ -147,9 +147,9 @@ pub enum Event<'a> {
     /// A circuit breaker was built. Breakers of keys are not reported: there is one for each key,
     /// and they share their name.
     BreakerBuilt {
-        /// Of the breaker.
+        /// Name of the breaker.
         name: &'a str,
-        /// What it does with calls.
+        /// State of the breaker.
         state: BreakerState,
     },
     /// A circuit breaker changed its state.

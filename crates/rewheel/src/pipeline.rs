@@ -31,8 +31,8 @@ use std::time::Duration;
 
 /// Policies around a call, in the order in which they are written: the first is the outermost.
 ///
-/// One concrete type for any policies, so that it fits a struct field. Clones are cheap and share
-/// the state of breakers, limiters, bulkheads and budgets. Running it does not allocate.
+/// A pipeline has the same type for all combinations of policies, so you can store it in a struct
+/// field. Clones are cheap and share the state of breakers, limiters, bulkheads and budgets. Running it does not allocate.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
@@ -55,10 +55,10 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// `K` is the type of the keys if it has steps for each key; see [`Pipeline::keyed`].
+/// `K` is the type of the keys, if the pipeline has steps for each key; see [`Pipeline::keyed`].
 pub struct Pipeline<K = NoKey> {
     plan: Arc<Plan>,
-    /// What the keyed steps of the plan stand for; nothing if there are none.
+    /// The keyed steps of the plan; `None` if there are none.
     keyed: Option<Arc<Vec<KeyedStep<K>>>>,
 }
 
@@ -93,14 +93,14 @@ enum Step {
 const STEPS_MAX: usize = 8;
 
 impl Pipeline {
-    /// The most steps a pipeline can have: what each needs while it runs is kept in the future
-    /// itself, and a stack of nine is too hard to understand.
+    /// Maximum number of steps of a pipeline. The future of a run contains the data of all
+    /// steps, and a pipeline with more steps is hard to understand.
     pub const STEPS_MAX: usize = STEPS_MAX;
 
     /// [`explain`](Pipeline::explain) warns about retries that make more attempts than this.
     pub const ATTEMPTS_WARN: u32 = 10;
 
-    /// Starts with no policy at all.
+    /// Creates a pipeline without policies.
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
@@ -118,8 +118,8 @@ impl<K> Pipeline<K> {
         self.step(Step::Timeout(limit))
     }
 
-    /// Limits the time of one attempt: place it inside the retry. An attempt that exceeds it has
-    /// failed, also for the circuit breakers inside.
+    /// Limits the time of one attempt: place it inside the retry. An attempt that takes longer
+    /// counts as failed, also for the circuit breakers inside.
     ///
     /// # Panics
     /// Panics if the limit is zero.
@@ -150,7 +150,7 @@ impl<K> Pipeline<K> {
         self.step(Step::RateLimiter(limiter.clone()))
     }
 
-    /// Waits for a slot, as far as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
+    /// Waits for a slot, if its [`queue_max`](crate::BulkheadBuilder::queue_max) and
     /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
     #[must_use]
     pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline<K> {
@@ -194,8 +194,8 @@ impl<K> Pipeline<K> {
         self.set(|plan| plan.observer = Some(observer))
     }
 
-    /// Returns what this stack comes to: its steps, its longest time, how many calls one call can
-    /// become, and what about its order defeats itself.
+    /// Describes this pipeline: its steps, the longest time of a call, the largest number of
+    /// calls that one call can cause, and warnings about the order of the steps.
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.plan)
     }

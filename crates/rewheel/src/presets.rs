@@ -20,18 +20,16 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// For a call about which nothing else is known: 3 attempts within 10 s, with doubling delays
-    /// from 100 ms and full jitter.
+    /// For a call without known properties: 3 attempts within 10 s, with doubling delays from 100 ms and full jitter.
     ///
-    /// - *3 attempts*: the second and the third catch most failures that pass by themselves. More
-    ///   multiply the load on a dependency that is down.
+    /// - *3 attempts*: most temporary failures are over at the second or third attempt. More
+    ///   attempts multiply the load on a dependency that is down.
     /// - *Doubling delays with full jitter*: clients that fail together do not retry together.
-    /// - *10 s in total*: a caller waits, and most callers give up about then. A wait that does not
-    ///   fit, such as a long `Retry-After`, is not begun.
+    /// - *10 s in total*: most callers do not wait longer. If a delay does not fit into the
+    ///   remaining time, such as a long `Retry-After`, the call gives up at once.
     ///
-    /// There is no attempt timeout, because a good one depends on the call: add
-    /// [`attempt_timeout`](Retry::attempt_timeout) where a call can hang, since otherwise one attempt
-    /// can use the whole 10 s.
+    /// There is no attempt timeout, because a good value depends on the call. If a call can hang, add
+    /// [`attempt_timeout`](Retry::attempt_timeout); otherwise one attempt can use the whole 10 s.
     ///
     /// ```
     /// use rewheel::{Retry, seconds};
@@ -42,7 +40,7 @@ impl Retry {
     /// ```
     pub const DEFAULT: Retry = Retry::exponential(millis(100)).deadline(seconds(10));
 
-    /// For somebody else's API over the internet: 5 attempts within 30 s.
+    /// For the API of another organisation over the internet: 5 attempts within 30 s.
     pub const EXTERNAL_API: Retry =
         Retry::new(Backoff::exponential(millis(100)).max(seconds(10)).jitter(AROUND))
             .attempts_max(5)
@@ -77,7 +75,7 @@ pub(crate) const RETRIES: [(&str, Retry); 4] = [
     ("non_critical", Retry::NON_CRITICAL),
 ];
 
-/// The importance of a dependency, as one choice of breaker, timeout, retries and rate.
+/// A class of dependencies by importance: it sets breaker, timeout, retries and rate together.
 ///
 /// ```
 /// use rewheel::ServiceClass;
@@ -91,9 +89,9 @@ pub(crate) const RETRIES: [(&str, Retry); 4] = [
 pub struct ServiceClass {
     /// Its name in text.
     pub name: &'static str,
-    /// Number of failures …
+    /// Number of failures within the time `within` that open the breaker.
     pub failures: u32,
-    /// … within this time that open the breaker.
+    /// Period in which the breaker counts the `failures`.
     pub within: Duration,
     /// Timeout of one attempt.
     pub timeout: Duration,
@@ -163,7 +161,7 @@ impl ServiceClass {
         Timeout::new(self.timeout)
     }
 
-    /// Creates a pipeline of all of them, for the dependency of this name.
+    /// Creates a pipeline with all these policies, for the dependency with this name.
     pub fn pipeline(&self, name: &'static str) -> Pipeline {
         Pipeline::new()
             .named(name)

@@ -72,12 +72,12 @@ pub enum Nested {
 const UNLIMITED: u64 = u64::MAX;
 
 impl Retry {
-    /// Default number of attempts: the third attempt fixes most temporary failures, a fourth mostly
-    /// adds load.
+    /// Default number of attempts: most temporary failures are over at the third attempt, and a
+    /// fourth attempt mostly adds load.
     pub const ATTEMPTS_MAX: u32 = 3;
 
-    /// Default maximum delay that a callee may ask for: work that can wait longer should not stay
-    /// in the memory of a process.
+    /// Default maximum delay that a called service may ask for: work that can wait longer should
+    /// not stay in the memory of a process.
     pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
     /// Three attempts with this backoff.
@@ -105,7 +105,7 @@ impl Retry {
     /// Sets the maximum number of attempts, including the first.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempts_max(mut self, attempts_max: u32) -> Retry {
         assert!(attempts_max > 0, "attempts_max must be 1 or more");
@@ -113,11 +113,11 @@ impl Retry {
         self
     }
 
-    /// Sets the total time limit of the call, including waits. A running attempt is cut at the
-    /// deadline, and a wait that would not fit is not started.
+    /// Sets the total time limit of the call, including waits. A running attempt is stopped at
+    /// the deadline. If a delay would end after the deadline, the call gives up at once.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Retry {
         assert!(!deadline.is_zero(), "the deadline must be longer than zero");
@@ -131,7 +131,7 @@ impl Retry {
     /// checked.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn attempt_timeout(mut self, timeout: Duration) -> Retry {
         assert!(!timeout.is_zero(), "the attempt timeout must be longer than zero");
@@ -139,7 +139,7 @@ impl Retry {
         self
     }
 
-    /// Sets the maximum delay that a callee may ask for. A longer one is cut to this.
+    /// Sets the maximum delay that a called service may ask for. A longer delay is reduced to this maximum.
     #[must_use]
     pub const fn retry_after_max(mut self, delay: Duration) -> Retry {
         self.retry_after_max = nanos(delay);
@@ -156,7 +156,7 @@ impl Retry {
     /// Sets the maximum delay; see [`Backoff::max`].
     ///
     /// # Panics
-    /// Panics if it is below the first delay; in a constant that is a compile error.
+    /// Panics if the value is below the first delay; in a constant that is a compile error.
     #[must_use]
     pub const fn delay_max(mut self, delay: Duration) -> Retry {
         self.backoff = self.backoff.max(delay);
@@ -185,8 +185,8 @@ impl Retry {
 
     /// Returns the maximum time of a call under this policy, if it is limited.
     ///
-    /// It is not limited without a deadline and without an attempt timeout. A callee's
-    /// `Retry-After` may replace any delay and counts with its maximum.
+    /// The time is not limited if the policy has neither a deadline nor an attempt timeout. The
+    /// `Retry-After` of a called service may replace any delay, so its maximum is included.
     ///
     /// ```
     /// use rewheel::{Retry, millis, seconds};

@@ -75,7 +75,7 @@ pub(crate) use not_allowed;
 /// Returns a checked value.
 ///
 /// # Panics
-/// Panics if it is not allowed; in a constant that is a compile error.
+/// Panics if the value is not allowed; in a constant that is a compile error.
 #[track_caller]
 pub(crate) const fn valid<T: Copy>(checked: Result<T, NotAllowed>) -> T {
     match checked {

@@ -8,9 +8,9 @@ use crate::window::{CountWindow, Tally};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Statistics of all calls that share it. Clones share its state: create one per dependency.
+/// Statistics of all calls that use this value. Clones share its state: create one per dependency.
 ///
-/// [`Backoff::adaptive`](crate::Backoff::adaptive) uses it too: the failure ratio of the last 128 attempts.
+/// [`Backoff::adaptive`](crate::Backoff::adaptive) uses the failure ratio of the last 128 attempts.
 ///
 /// ```
 /// use rewheel::{Retry, Retryable, Statistics, millis};
@@ -62,7 +62,7 @@ pub struct Summary {
     pub attempts: u64,
     /// Attempts beyond each call's first.
     pub retries: u64,
-    /// The sum of the delays before them.
+    /// The sum of the delays before these retries.
     pub waited: Duration,
     /// The share of the last 128 attempts that failed.
     pub failure_ratio: f64,
@@ -73,7 +73,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the share of calls that succeeded, one if there were none.
+    /// Returns the share of calls that succeeded; 1 if there were no calls.
     pub fn success_rate(&self) -> f64 {
         if self.calls == 0 { 1.0 } else { Ratio::of(self.successes, self.calls).as_f64() }
     }

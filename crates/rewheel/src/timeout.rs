@@ -34,7 +34,7 @@ impl Timeout {
     /// Creates a timeout with this limit.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the value is zero; in a constant that is a compile error.
     #[track_caller]
     pub const fn new(limit: Duration) -> Timeout {
         Timeout { limit: valid(checked_timeout(limit)), clock: Clock::system() }

@@ -36,17 +36,18 @@
 //! **State is shared.** Frameworks may apply a layer for each route, connection or even request. All services of one pipeline
 //! share the same breakers, limiters, bulkheads and budgets, so this is harmless.
 //!
-//! **Steps for each key.** [`Pipeline::layer_keyed`] takes the key from the request, for example its host: see there.
+//! **Steps for each key.** [`Pipeline::layer_keyed`] takes the key from the request, for example its host.
 //!
 //! **Readiness is kept.** A service that is ready may have reserved something for the next call: a permit, a slot in a buffer.
-//! The first attempt uses exactly that. Each later attempt uses its own clone, which waits until it is ready; that wait is part
-//! of the attempt, so a timeout cuts it, and an error from it is classified like any other. A reservation is released as soon as
-//! it is no longer needed: when the response is ready, and when the future is dropped. While a request waits for a limiter or a
-//! bulkhead of the pipeline, it keeps its reservation.
+//! The first attempt uses this reservation. Each later attempt uses its own clone of the service, and waits until the clone is
+//! ready. This wait is part of the attempt: a timeout ends it, and an error from it is classified like any other error. A
+//! reservation is released as soon as it is no longer needed: when the response is ready, and when the future is dropped. While
+//! a request waits for a limiter or a bulkhead of the pipeline, it keeps its reservation.
 //!
-//! **Errors.** The inner service fails with `E`, the outer one with [`Error<E>`](Error). A boxed error, as after a tower buffer
-//! or timeout, does not implement `Classify`: use [`PipelineLayer::judge`]. [`Error`] is then no [`std::error::Error`] either,
-//! because the box is none; convert it with `ServiceBuilder::map_err`, written before the layer.
+//! **Errors.** The inner service fails with `E`, and the outer service with [`Error<E>`](Error). A boxed error, as after a
+//! tower buffer or timeout, does not implement `Classify`: use [`PipelineLayer::judge`]. In this case [`Error`] does not
+//! implement [`std::error::Error`], because the boxed error does not. Convert it with `ServiceBuilder::map_err`, written
+//! before the layer.
 
 mod keyed;
 mod attempt;
@@ -149,8 +150,8 @@ impl<J, P: fmt::Debug> fmt::Debug for PipelineLayer<J, P> {
 
 /// A service under the policies of a [`Pipeline`]. Created by [`PipelineLayer`].
 ///
-/// It is ready when the inner service is. If that fails to become ready, the error is returned without another attempt: there is
-/// no request yet that could be repeated.
+/// It is ready when the inner service is ready. If the inner service does not become ready, the error is returned without
+/// another attempt, because there is no request yet that could be repeated.
 #[derive(Clone)]
 pub struct PipelineService<S, J = ByClassify, P = Pipeline> {
     inner: S,

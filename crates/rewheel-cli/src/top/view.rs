@@ -136,7 +136,7 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, kinds: &[Value]) {
         Constraint::Length(8),
         Constraint::Length(9),
     ];
-    let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "LATE"];
+    let names = ["KIND", "RUNNER", "STATUS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "LATE"];
     let header = names.iter().enumerate().map(|(at, name)| {
         let line = Line::from(*name);
         Cell::from(if at < 3 { line } else { line.right_aligned() })
@@ -147,8 +147,8 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, kinds: &[Value]) {
 
 fn draw_incidents(frame: &mut Frame<'_>, area: Rect, incidents: &[Value]) {
     if incidents.is_empty() {
-        let line = Line::from("nothing fails").style(GOOD);
-        let block = titled("what fails");
+        let line = Line::from("no failures").style(GOOD);
+        let block = titled("failures by cause");
         let inner = block.inner(area);
         frame.render_widget(block, area);
         frame.render_widget(line, inner);
@@ -174,7 +174,7 @@ fn draw_incidents(frame: &mut Frame<'_>, area: Rect, incidents: &[Value]) {
         Constraint::Length(12),
         Constraint::Min(20),
     ];
-    frame.render_widget(Table::new(rows, widths).block(titled("what fails")), area);
+    frame.render_widget(Table::new(rows, widths).block(titled("failures by cause")), area);
 }
 
 fn draw_holders(frame: &mut Frame<'_>, area: Rect, holders: &[Value]) {

@@ -328,7 +328,10 @@ fn a_kind_and_its_jobs_are_run_from_a_shell() {
     assert_eq!(done(&["kinds"]), "no kinds");
     done(&["kinds", "put", "post", r#"{"attempts_max":2}"#]);
     assert_eq!(done(&["kinds", "pause", "post"]), "post paused, breaker closed");
-    assert_eq!(done(&["kinds", "breaker", "open", "post"]), "post paused, breaker open (by hand)");
+    assert_eq!(
+        done(&["kinds", "breaker", "open", "post"]),
+        "post paused, breaker open (set by an operator)"
+    );
     let shown = done(&["kinds", "show", "post"]);
     assert!(shown.contains("attempts_max     2"), "{shown}");
     done(&["kinds", "breaker", "reset", "post"]);

@@ -40,7 +40,7 @@ pub struct Transition<'a> {
     pub holder: Option<HolderId>,
     /// The fence of the holder's lease.
     pub fence: Fence,
-    /// What a user requested for the job meanwhile.
+    /// The pause or cancel that a user requested while the job was leased.
     pub wanted: Option<Wanted>,
     /// Number of takeovers so far, including this one.
     pub takeovers: u32,

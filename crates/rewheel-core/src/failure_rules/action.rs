@@ -19,8 +19,8 @@ use std::time::Duration;
 pub enum Action {
     /// Retries by the policy, even if the failure was judged permanent: `retry`.
     Retry,
-    /// Retries after this delay instead of the backoff: `retry 30s`. A longer delay that the callee
-    /// asked for still applies.
+    /// Retries after this delay instead of the backoff: `retry 30s`. A longer delay that the called
+    /// service asked for still applies.
     RetryAfter(Duration),
     /// Retries after a multiple of the usual delay: `retry x4`.
     RetrySlower(u32),

@@ -41,7 +41,7 @@ const WITHOUT_HOST: [&str; 3] = ["file", "memory", "sqlite"];
 pub struct SecretUrl(String);
 
 impl SecretUrl {
-    /// Takes any text: whether it is a URL is decided by the code that uses it.
+    /// Accepts any text. The code that uses the value checks whether it is a URL.
     pub fn new(text: impl Into<String>) -> SecretUrl {
         SecretUrl(text.into())
     }

@@ -17,13 +17,13 @@ pub struct Books {
     pub dead: u64,
     /// Jobs that ended and are kept.
     pub finished: u64,
-    /// Jobs that ended and are no longer kept, or never were.
+    /// Jobs that ended and were deleted, after their retention or at once.
     pub pruned: u64,
 }
 
 impl Books {
-    /// Returns the number of jobs that are not accounted for. Anything but zero is an error; negative means more jobs than were
-    /// submitted.
+    /// Returns the number of jobs that are not accounted for. A number other than zero is an error. A negative number means
+    /// that the store contains more jobs than were submitted.
     ///
     /// ```
     /// use rewheel_core::store::Books;

@@ -3,7 +3,7 @@
 use crate::job::Lane;
 use std::collections::BTreeSet;
 
-/// A report from a [`Watch`](super::Watch). It says which lanes an engine has to read again, so that the engine does not read all of them.
+/// A report from a [`Watch`](super::Watch). The report says which lanes an engine has to read again, so that the engine does not read all lanes.
 ///
 /// ```
 /// use rewheel_core::store::StoreChange;

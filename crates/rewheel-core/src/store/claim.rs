@@ -14,7 +14,7 @@ pub struct Claim<'a> {
     pub holder: HolderId,
     /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How far ahead to claim: jobs due within this time wait in the holder's timing wheel.
+    /// How long before its due time a job may be claimed. Until then, the job waits in the holder's memory.
     pub horizon: Duration,
     /// Maximum number of jobs over all lanes.
     pub limit: usize,
@@ -27,16 +27,16 @@ pub struct Visit {
     pub lane: Lane,
     /// Maximum number of jobs.
     pub limit: usize,
-    /// Attempt timeout of jobs without their own.
+    /// Attempt timeout of jobs that do not set their own timeout.
     pub attempt_timeout: Duration,
-    /// Maximum attempt timeout that a job may have itself: a job inserted by SQL may contain any. A longer one counts as this.
+    /// Maximum attempt timeout that a job may set for itself. A job inserted by SQL may contain any timeout; a longer timeout counts as this maximum.
     pub attempt_timeout_ceiling: Duration,
-    /// Time after due time and attempt timeout when a job is overdue: the holder must have settled it by then.
+    /// Additional time after due time and attempt timeout. When it has passed, the job is overdue: the holder must have settled it by then.
     pub grace: Duration,
 }
 
 impl Visit {
-    /// Returns the attempt timeout of a job, given its own.
+    /// Returns the attempt timeout of a job; `own` is the timeout that the job itself sets.
     ///
     /// ```
     /// # use rewheel_core::{KindName, Lane, Priority, Shard};
@@ -108,7 +108,7 @@ pub struct FleetLimit {
     pub interval: Option<Duration>,
 }
 
-/// A claim from lanes whose kind or tenant has a fleet-wide limit. It returns only jobs that are due now.
+/// A claim from lanes whose kind or tenant has a fleet-wide limit. Such a claim returns only jobs that are due now.
 #[derive(Clone, Debug)]
 pub struct LimitedClaim<'a> {
     /// The claiming holder; must be alive.
@@ -117,8 +117,8 @@ pub struct LimitedClaim<'a> {
     pub visits: &'a [Visit],
     /// Maximum number of jobs over all lanes.
     pub limit: usize,
-    /// The limits to enforce. A lane may be under several limits, all of which apply; a lane under none is claimed without a
-    /// limit.
+    /// The limits to enforce. If a lane is under several limits, all of them apply. If a lane is under no limit, it is
+    /// claimed without a limit.
     pub limits: &'a [FleetLimit],
 }
 
@@ -144,14 +144,14 @@ pub enum LimitWait {
 /// A holder with a free slot, to which an insert may lease new jobs directly.
 ///
 /// The insert leases a job if the holder is alive, the kind is neither paused nor parked, the job is due and no other job of its
-/// lane is due. Applies to all jobs of an insert: a caller with fewer slots, or with handlers for some kinds only, inserts twice.
+/// lane is due. Applies to all jobs of an insert. A caller that can run only some of the jobs must use two inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Direct {
     /// The holder.
     pub holder: HolderId,
-    /// Attempt timeout of jobs without their own.
+    /// Attempt timeout of jobs that do not set their own timeout.
     pub attempt_timeout: Duration,
-    /// Time after due time and attempt timeout when a job is overdue.
+    /// Additional time after due time and attempt timeout. When it has passed, the job is overdue.
     pub grace: Duration,
 }
 
@@ -167,7 +167,7 @@ pub struct Leased {
 }
 
 impl Leased {
-    /// Returns the lease, which every write of the holder names.
+    /// Returns the lease, which every write of the holder contains.
     pub const fn lease(&self) -> Lease {
         Lease { job: self.job.id, fence: self.job.fence }
     }
@@ -180,6 +180,6 @@ pub struct LaneHead {
     pub lane: Lane,
     /// When the first of its jobs is due.
     pub due: Timestamp,
-    /// Time until then; zero if it is due.
+    /// Time until this job is due; zero if it is due.
     pub due_in: Duration,
 }

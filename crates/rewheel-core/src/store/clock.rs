@@ -33,7 +33,7 @@ impl ClockOffset {
         self.0.fetch_sub(millis(by), Ordering::SeqCst);
     }
 
-    /// Returns the store's time, where its source shows `source`.
+    /// Returns the store's time, if its source shows `source`.
     pub fn apply(&self, source: Timestamp) -> Timestamp {
         Timestamp::from_millis(source.as_millis().saturating_add(self.as_millis()))
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// An error of the underlying database or file.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A verb failed. Each variant is something that the caller does differently.
+/// Error of a verb (an operation of the store). Each variant requires a different reaction of the caller.
 ///
 /// The text says what failed and why; the sources add details of the database driver.
 ///
@@ -21,30 +21,31 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[derive(Debug)]
 pub enum StoreError {
-    /// Nothing was written. Wait, then repeat it.
+    /// Nothing was written. Wait, then repeat the call.
     Unavailable(BoxError),
-    /// It may have been written or not. Repeat an insert with the same jobs and
-    /// [`Sent::Again`](crate::store::Sent::Again): a store does not expect to know the jobs of
-    /// [`Sent::First`](crate::store::Sent::First). Repeat every other verb as it is, except
-    /// [`grant`](crate::store::KindStore::grant), which would count twice.
+    /// It is unknown whether the call has written. Repeat an insert with the same jobs and
+    /// [`Sent::Again`](crate::store::Sent::Again): for this value the store checks whether it
+    /// has stored the jobs already, which it does not do for
+    /// [`Sent::First`](crate::store::Sent::First). Repeat every other verb unchanged,
+    /// except [`grant`](crate::store::KindStore::grant), which would count twice.
     ///
-    /// An engine does this by itself. An error that it passes on means that the repetitions failed,
-    /// too: submit the job again with the same key.
+    /// An engine repeats its calls by itself. If it returns this error, the repetitions failed too:
+    /// submit the job again with the same key.
     Ambiguous(BoxError),
-    /// Nothing was written, and nothing will be until there is room. Take no new jobs.
+    /// The store is full. Nothing was written, and nothing can be written until there is free space. Accept no new jobs.
     Full(BoxError),
-    /// Something in this batch cannot be stored. Find it by [`halving`](crate::store::halving).
+    /// A part of this batch cannot be stored. Find this part by [`halving`](crate::store::halving).
     Rejected(BoxError),
-    /// The holder is dead or never joined. Drop its work, and join as another.
+    /// The holder is dead, or was never registered. Drop its work, and register again under a new id.
     HolderDead(HolderId),
-    /// A person must look at the store; the text says at what.
+    /// An operator must repair the store; the text describes the problem.
     Broken {
         /// What is wrong, and what to do.
         what: String,
-        /// What the store said.
+        /// The error of the database.
         source: Option<BoxError>,
     },
-    /// It was closed by its owner, or the engine that uses it was shut down.
+    /// The store was closed by its owner, or the engine that uses it was shut down.
     Closed,
 }
 
@@ -54,7 +55,7 @@ impl fmt::Display for StoreError {
             StoreError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
             StoreError::Ambiguous(why) => write!(
                 f,
-                "the store's response was lost, so the change may have been made or not: {why}"
+                "the store's response was lost, so it is unknown whether the change was made: {why}"
             ),
             StoreError::Full(why) => {
                 write!(f, "the store is full: free disk space; no acknowledged job is lost: {why}")
@@ -103,8 +104,8 @@ impl StoreError {
         }
     }
 
-    /// Returns the error with all its causes, in one line: the words of whatever the store is made of
-    /// are what an operator searches for.
+    /// Returns the error with all its causes, in one line. The causes contain the messages of the
+    /// database, which an operator can search for.
     ///
     /// ```
     /// use rewheel_core::store::StoreError;

@@ -13,7 +13,7 @@ pub struct Extension {
     pub timeout: Duration,
     /// Maximum total time of the attempt since it was leased: an attempt cannot be extended forever.
     pub total_max: Duration,
-    /// Time after that when the job is overdue.
+    /// Additional time after the timeout. When it has passed, the job is overdue.
     pub grace: Duration,
 }
 

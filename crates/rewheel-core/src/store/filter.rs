@@ -22,7 +22,7 @@ pub struct Filter {
     pub tenant: Option<Tenant>,
     /// Jobs with this key, while the store keeps the key. Found by an index: one lookup for each matching kind and tenant.
     pub key: Option<Key>,
-    /// Jobs that the settle of this job submitted. Found by an index.
+    /// Jobs that the result of this job submitted. Found by an index.
     pub parent: Option<JobId>,
     /// Jobs whose latest failure has this category.
     pub category: Option<Category>,
@@ -104,7 +104,7 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Position of the end of a page. Its text has a meaning only for the store that created it.
+/// Position of the end of a page. The text of a cursor has a meaning only for the store that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(JobId);
 
@@ -114,8 +114,8 @@ impl Cursor {
         Cursor(job)
     }
 
-    /// Creates a cursor between two jobs, where `newer` has the larger id. The cursor has as few digits as needed to separate
-    /// them, and names neither: its reader may not be allowed to see either job.
+    /// Creates a cursor between two jobs, where `newer` has the larger id. The cursor has only the digits that are needed to
+    /// separate the two ids, and contains neither id, because the client may not be allowed to see these jobs.
     pub fn between(newer: JobId, older: JobId) -> Cursor {
         let (newer, older) =
             (u128::from_be_bytes(newer.to_bytes()), u128::from_be_bytes(older.to_bytes()));
@@ -177,7 +177,7 @@ impl FailureScan {
 pub struct Failures {
     /// Dead letters first, then live jobs, each with the newest id first.
     pub jobs: Vec<FailedJob>,
-    /// Whether all jobs were scanned; otherwise only the newest were.
+    /// Whether all jobs were scanned. If not, only the newest jobs were scanned.
     pub complete: bool,
 }
 

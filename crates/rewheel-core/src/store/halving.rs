@@ -4,7 +4,7 @@ use crate::store::{StoreError, StoreResult};
 use std::future::Future;
 
 /// Sends a batch. If the store rejects it because of its content, sends the halves, and so on until
-/// each bad item is alone. A bad item gets the rejection; all others get the store's result.
+/// each bad item is alone. The result of a bad item is the rejection; the result of every other item is the store's result.
 ///
 /// Any other error ends the process: repeating the batch returns the results of the parts that were
 /// already sent.

@@ -52,10 +52,10 @@ pub enum IfRefused {
 /// Whether a batch is sent for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Sent for the first time: no job of it can be stored already.
+    /// Sent for the first time: no job of the batch can be stored already.
     First,
-    /// Sent before, and the response was lost: jobs that are stored already are not stored again. A
-    /// job without a key that succeeded meanwhile without retention is no longer known.
+    /// Sent before, and the response was lost: jobs that are stored already are not stored again.
+    /// If a job has no key, and has succeeded since then without retention, the store no longer knows the job.
     Again,
 }
 
@@ -115,20 +115,20 @@ pub enum Refusal {
         /// The name of that holder.
         holder: String,
     },
-    /// Its payload is larger than the engine's settings allow. Not said by stores, but by engines.
+    /// The payload is larger than the engine's settings allow. Engines return this refusal, not stores.
     #[error("the payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)")]
     AbovePayloadLimit {
-        /// What it has.
+        /// Size of the payload.
         bytes: usize,
-        /// What the setting allows.
+        /// The limit in the settings.
         bytes_max: usize,
     },
-    /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
+    /// The tenant has reached its limit of live jobs. Engines return this refusal, not stores.
     #[error(
         "the tenant is at its limit of {jobs_max} live jobs: submit the job again when other jobs of the tenant have ended"
     )]
     TenantFull {
-        /// The cap.
+        /// The limit.
         jobs_max: u64,
     },
 }

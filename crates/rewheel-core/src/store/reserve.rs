@@ -1,4 +1,4 @@
-//! Reserves part of a tenant's job cap for one node.
+//! Reserves part of a tenant's limit of live jobs for one node.
 
 use crate::id::HolderId;
 use crate::name::Tenant;
@@ -7,10 +7,10 @@ use crate::name::Tenant;
 /// other holders while unused.
 const AHEAD_MAX: u64 = 1_000;
 
-/// A request to reserve part of a tenant's cap on live jobs.
+/// A request to reserve part of a tenant's limit of live jobs.
 ///
 /// A holder's reservation counts as live jobs until the holder reduces it. So the fleet never
-/// exceeds the cap, and a holder needs only one request for many jobs.
+/// exceeds the limit, and a holder needs only one request for many jobs.
 ///
 /// ```
 /// use rewheel_core::store::Reserve;
@@ -35,15 +35,15 @@ pub struct Reserve {
     pub holder: HolderId,
     /// The tenant.
     pub tenant: Tenant,
-    /// The tenant's cap on live jobs.
+    /// The tenant's limit of live jobs.
     pub jobs_max: u64,
-    /// Number of jobs that the holder has sent to the store without a response yet: they cannot be
-    /// released.
+    /// Number of jobs that the holder has sent to the store, and for which it has no response yet.
+    /// Their reservation cannot be released.
     pub on_the_way: u64,
-    /// Number of further jobs that it needs to store; zero releases everything that is not on the
-    /// way.
+    /// Number of further jobs that the holder needs to store. Zero releases the whole reservation
+    /// except for jobs that are on the way.
     pub needed: u64,
-    /// Number of holders that share the rest.
+    /// Number of holders that share the remaining capacity.
     pub holders: u64,
 }
 

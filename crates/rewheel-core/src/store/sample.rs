@@ -17,7 +17,7 @@ pub trait SampleStore: Send + Sync {
     async fn sample(&self) -> StoreResult<Option<Sample>>;
 
     /// Counts the jobs and stores the result, if a sample is due and no other node is counting, see
-    /// [`SampleTurn::is_due`]. Returns whether it did. May take minutes on a large store.
+    /// [`SampleTurn::is_due`]. Returns whether it counted. May take minutes on a large store.
     async fn take_sample(&self) -> StoreResult<bool>;
 }
 
@@ -39,7 +39,7 @@ impl Sample {
     /// Counting takes at most 1/20 of the time: about 5 %.
     pub const COST_FACTOR: u32 = 20;
 
-    /// Longest time that a count may take. After it another node may count.
+    /// Longest time that a count may take. After this time another node may count.
     pub const COUNT_MAX: Duration = Duration::from_secs(300);
 
     /// Returns how many jobs it counted.
@@ -53,7 +53,7 @@ impl Sample {
 pub struct SampleTurn {
     /// When the latest count began; `None` if there was none.
     pub begun: Option<Timestamp>,
-    /// Whether it still runs, as far as known: a node that crashed does not end its count.
+    /// Whether the count is marked as running. A node that crashed does not remove this mark.
     pub counting: bool,
     /// Duration of the latest completed count.
     pub cost: Duration,

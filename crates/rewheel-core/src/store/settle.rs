@@ -20,15 +20,16 @@ pub struct Settlement {
     pub ran: AttemptTiming,
     /// The failure of the attempt, kept in the job's history; `None` leaves no record.
     pub failure: Option<Failure>,
-    /// For a sticky retry: time after its due time by which the holder must have settled it.
+    /// For a sticky retry: the time after the due time within which the holder must settle the job.
     pub hold: Duration,
-    /// Retention of the job, if this ends it.
+    /// Retention of the job, if this result ends the job.
     pub keep: Retain,
-    /// New jobs, stored in the same transaction: they exist exactly when this settlement is [`Settled::Applied`], or was before. They
-    /// get the tenant of the settled job, and it as their parent. A duplicate of an existing job is not stored. One that cannot be
-    /// stored becomes a dead letter with the code [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
+    /// New jobs (follow-ups), stored in the same transaction: the store adds them if and only if it applies this settlement
+    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. A duplicate
+    /// of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
+    /// [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
     /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
-    /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; those above are refused.
+    /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; follow-ups beyond these limits are refused.
     pub follow_ups: Vec<NewJob>,
 }
 
@@ -87,9 +88,9 @@ pub enum Outcome {
 /// One failed attempt of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
-    /// Counted from 1. An attempt that does not count has the number of the next one.
+    /// Number of the attempt, from 1. An attempt that does not count has the same number as the next attempt.
     pub attempt: u32,
-    /// The fence under which it ran.
+    /// The fence of the job during this attempt.
     pub fence: Fence,
     /// The holder that ran it.
     pub holder: HolderId,

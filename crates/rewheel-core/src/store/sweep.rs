@@ -27,10 +27,10 @@ impl Sweep {
     }
 }
 
-/// The period in which the store's clock has not jumped ahead, as far as a sweeper knows.
+/// The period in which the sweeping holder has seen no forward jump of the store's clock.
 ///
 /// A clock that jumps ahead by an hour makes every leased job look overdue. So an overdue job is taken from a live holder only if
-/// its lease was for no longer than the clock was watched: then its time has certainly passed.
+/// the clock was watched for at least as long as the lease of the job lasts. Then the time of the lease has certainly passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// The latest reading of the store's clock. Jobs that become overdue later are not taken.
@@ -73,11 +73,11 @@ pub struct WantedJob {
 /// Result of expiring a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HolderExpiry {
-    /// The holder is dead from now on.
+    /// The holder is now marked as dead.
     Expired,
-    /// It has renewed since, or its lease has not run out.
+    /// The holder has renewed its lease since then, or its lease has not expired.
     Alive,
-    /// It was already dead, or never registered.
+    /// The holder was already dead, or was never registered.
     Dead,
 }
 
@@ -86,7 +86,8 @@ pub enum HolderExpiry {
 pub struct DeadLetter {
     /// The job.
     pub job: JobId,
-    /// Distinguishes its deaths: it may have been redriven and died again.
+    /// The version tells apart several dead letters of the same job: the job may have been redriven
+    /// and may have become dead again.
     pub version: Version,
     /// Its kind, tenant, priority and shard.
     pub lane: Lane,

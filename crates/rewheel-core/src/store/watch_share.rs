@@ -3,7 +3,7 @@
 use crate::id::HolderId;
 
 /// The part of all workers that one of several engines watches. The stores divide workers by their numbers: each worker is in two
-/// shares, so that another engine already watches it when one dies.
+/// shares, so if one of the two engines dies, the other engine already watches the worker.
 ///
 /// ```
 /// use rewheel_core::store::WatchShare;
@@ -30,7 +30,7 @@ impl WatchShare {
         WatchShare::new(0, 1)
     }
 
-    /// Returns the share of one of these engines; all workers if it is not among them.
+    /// Returns the share of one of these engines. If the engine is not among them, the share contains all workers.
     pub fn of(engine: HolderId, living: &[HolderId]) -> WatchShare {
         let place = living.iter().filter(|other| **other < engine).count();
         match (u32::try_from(place), u32::try_from(living.len())) {

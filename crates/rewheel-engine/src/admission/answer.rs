@@ -9,13 +9,13 @@ use std::time::Duration;
 pub enum HeldReason {
     /// The rate of its kind is used up.
     RateLimit,
-    /// Its kind is parked, its breaker is open, or it recovers from an outage.
+    /// Its kind is parked, the breaker of its kind is open, or the kind starts slowly after an outage.
     Parked,
     /// An operator paused its kind.
     Paused,
     /// Its tenant has reached its rate or concurrency limit.
     TenantLimit,
-    /// All slots of its kind or of the engines are taken.
+    /// All slots of its kind or of the engine are in use.
     Concurrency,
     /// The retry budget of its kind is used up.
     Budget,

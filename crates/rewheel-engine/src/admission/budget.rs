@@ -1,8 +1,9 @@
 //! One engine's share of a kind's retry budget.
 //!
-//! First attempts earn, retries spend. Earned retries are pooled in the store, because a job may be retried on another engine
-//! than its first attempt. Each engine reports its earnings with its heartbeat, and gets a grant: it may make only granted
-//! retries until the next heartbeat. A retry without a grant is put off: it goes back to the store, where it blocks no other job.
+//! First attempts add to the budget, and retries use it. The budget is in the store, because a job may be retried on another
+//! engine than the engine of its first attempt. With its heartbeat, each engine reports what its first attempts added, and gets a
+//! grant: the number of retries that it may make until the next heartbeat. A retry without a grant is delayed: it goes back to
+//! the store, where it blocks no other job.
 
 use crate::budget::BudgetSettings;
 use rewheel::Moment;

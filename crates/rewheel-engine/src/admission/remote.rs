@@ -1,7 +1,7 @@
 //! Admission of remote workers.
 //!
-//! The slots of a remote worker are its leases in the store, so it holds no ticket. It takes rate tokens when it claims. The
-//! engine that settles records the evidence; this may be another engine.
+//! The slots of a remote worker are its leases in the store, so it has no tickets. It takes rate tokens when it claims. The
+//! engine that settles a result counts it for the breaker; this may be another engine than the engine of the claim.
 
 use super::Admission;
 use super::answer::{Ask, Held, HeldReason};

@@ -26,7 +26,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "s",
         labels: &[],
-        help: "Age of the job counts; zero if they were counted for this scrape.",
+        help: "Age of the values of rewheel_jobs; zero if the jobs were counted for this scrape.",
         read: |from| {
             let age = |fleet: &Fleet| sample([], Value::Number(fleet.counts.age.as_secs_f64()));
             from.fleet.map(age).into_iter().collect()
@@ -45,7 +45,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{kind}",
         labels: &["kind"],
-        help: "1 if the kind is parked: its circuit breaker is open, or an operator opened it.",
+        help: "1 if the kind is parked: its jobs do not start, because its circuit breaker is open.",
         read: |from| of_store_kinds(from, |kind| kind.parked.is_some()),
     },
     Meter {
@@ -61,7 +61,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{holder}",
         labels: &["role"],
-        help: "Live holders.",
+        help: "Live holders: nodes and workers that can run jobs.",
         read: holders,
     },
     Meter {
@@ -69,7 +69,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{store}",
         labels: &[],
-        help: "1 if the store answered the last query for the metrics above.",
+        help: "1 if the store answered when this server last read its metrics.",
         read: |from| one(u64::from(from.fleet.is_some())),
     },
     Meter {
@@ -182,7 +182,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{job}",
         labels: &[],
-        help: "Jobs in the timing wheel of this node.",
+        help: "Claimed jobs that wait in the memory of this node until they are due.",
         read: |from| one(from.shared.signals.waiting.load(Ordering::Relaxed) as u64),
     },
     Meter {

@@ -47,14 +47,14 @@ pub struct NotifyCounts {
     pub suppressed: u64,
     /// Notices that were not delivered after several attempts.
     pub failed: u64,
-    /// Delivered summaries. They do not count as notices.
+    /// Delivered summaries. Summaries do not count as notices.
     pub summaries: u64,
     /// Summaries that were not delivered.
     pub summaries_failed: u64,
 }
 
 impl NotifyCounts {
-    /// Returns the number of notices on their way.
+    /// Returns the number of notices that wait for delivery.
     pub fn waiting(&self) -> u64 {
         self.offered.saturating_sub(self.sent + self.suppressed + self.failed)
     }

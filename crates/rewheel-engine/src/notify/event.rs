@@ -18,9 +18,9 @@ pub enum Event {
     /// The reason of a dead letter: all attempts were used. Only for routes; the notice has the
     /// event `dead_letter`.
     AttemptsExhausted,
-    /// The reason of a dead letter: the failure was not retryable. Only for routes, as well.
+    /// The reason of a dead letter: the failure was not retryable. Only for routes; the notice has the event `dead_letter`.
     NotRetryable,
-    /// Jobs of a dead holder passed to others.
+    /// Other holders took over the jobs of a dead holder.
     Takeover,
     /// A holder could not renew its lease.
     LeaseRenewalFailed,
@@ -121,7 +121,7 @@ pub enum Severity {
     /// For information.
     #[default]
     Info,
-    /// The engine handles it; check if it continues.
+    /// The engine handles the problem by itself; check it if it continues.
     Warning,
     /// An operator must check.
     Error,

@@ -1,4 +1,4 @@
-//! Limits the notices per window, and sums up the rest.
+//! Limits the notices per window, and counts the others for a summary.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;

@@ -10,8 +10,8 @@ const ERROR_CHARS_MAX: usize = 4_000;
 
 /// A notification with its data.
 ///
-/// It may contain text from outside: secrets are removed, and long texts are cut, before a notifier
-/// gets it.
+/// A notice may contain text from clients and called services. Before a notifier gets the notice,
+/// secrets are removed and long texts are cut.
 ///
 /// ```
 /// use rewheel_engine::{KindName, Timestamp};
@@ -29,7 +29,7 @@ pub struct Notice {
     pub event: Event,
     /// The severity.
     pub severity: Severity,
-    /// When it happened: by the store's clock if known, otherwise by this node's.
+    /// When the event happened: by the store's clock if known, otherwise by this node's clock.
     pub at: Timestamp,
     /// What happened, as a sentence.
     pub text: String,
@@ -39,7 +39,7 @@ pub struct Notice {
     pub kind: Option<KindName>,
     /// The tenant.
     pub tenant: Option<Tenant>,
-    /// The job, if it is about one.
+    /// The job, if the notice is about a job.
     pub job: Option<JobId>,
     /// Number of used attempts.
     pub attempt: Option<u32>,
@@ -49,7 +49,7 @@ pub struct Notice {
     pub error: Option<String>,
     /// Other data.
     pub attributes: BTreeMap<Cow<'static, str>, String>,
-    /// For a summary: the number of notices that it stands for.
+    /// For a summary: the number of summarized notices.
     pub more: Option<u64>,
 }
 

@@ -20,9 +20,9 @@ pub struct Route {
     /// Notices of these events. The name of a dead letter's reason matches dead letters with that
     /// reason.
     pub events: Vec<Event>,
-    /// Notices of these kinds; then notices without a kind do not match.
+    /// Notices of these kinds. If the list is not empty, notices without a kind do not match.
     pub kinds: Vec<KindName>,
-    /// Notices of these tenants; then notices without a tenant do not match.
+    /// Notices of these tenants. If the list is not empty, notices without a tenant do not match.
     pub tenants: Vec<Tenant>,
     /// Notices of at least this severity.
     pub severity: Severity,

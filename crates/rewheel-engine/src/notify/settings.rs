@@ -16,12 +16,12 @@ const QUEUE_MAX: usize = 100_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// Within this time a notifier gets at most `window_max` notices; a summary of the rest follows
-    /// at its end.
+    /// Length of a window. In one window a notifier gets at most `window_max` notices; at the end
+    /// of the window it gets a summary of the others.
     pub window: Duration,
     /// Maximum number of notices per window.
     pub window_max: u32,
-    /// Maximum number of notices that wait for one notifier. The rest is summed up.
+    /// Maximum number of notices that wait for one notifier. Further notices are only counted in a summary.
     pub queue_max: usize,
     /// Timeout of one delivery attempt.
     pub timeout: Duration,
@@ -49,7 +49,10 @@ impl NotifySettings {
             return wrong("window", "must be 1s or longer");
         }
         if self.window > Duration::from_secs(3_600) {
-            return wrong("window", "must be 1h or shorter: a summary comes at its end");
+            return wrong(
+                "window",
+                "must be 1h or shorter, because a summary is sent only at the end of the window",
+            );
         }
         if self.window_max == 0 {
             return wrong("window_max", "must be 1 or more");

@@ -92,7 +92,9 @@ impl GiveUpReason {
             GiveUpReason::Exhausted => "no attempts left",
             GiveUpReason::NotRetryable => "the failure is not retryable",
             GiveUpReason::Deadline => "the deadline has passed",
-            GiveUpReason::Takeovers => "the processes that ran it died: the job may be the cause",
+            GiveUpReason::Takeovers => {
+                "the processes that ran the job died: the job may be the cause"
+            }
         }
     }
 }

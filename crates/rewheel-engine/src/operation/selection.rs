@@ -62,8 +62,8 @@ impl Selection {
         Selection { incident: Some(id.to_owned()), ..Selection::default() }
     }
 
-    /// Returns whether a condition excludes jobs that the verb could change. Conditions that every job meets do not count: all
-    /// states of the verb, a text that every id contains, times before the first job or after the last.
+    /// Returns whether a condition excludes jobs that the verb could change. A condition that every job meets does not count,
+    /// such as all states of the verb, a text that every id contains, or a time before the first job or after the last job.
     ///
     /// ```
     /// # use rewheel_engine::store::Filter;

@@ -1,4 +1,4 @@
-//! Hears that a called service asks to wait: 429 with `Retry-After`.
+//! Handles answers in which a called service asks to wait: 429 with `Retry-After`.
 
 use crate::admission::Fact;
 use crate::kinds::KindEntry;

@@ -1,7 +1,8 @@
 //! Circuit breakers for single targets of a kind.
 //!
-//! A kind whose jobs go to different hosts is not parked because one of them is down. Each host has its own breaker in each
-//! holder: a refused job is put back for as long as the breaker is open, without using an attempt, and with the reason.
+//! If the jobs of a kind call different hosts, one host that is down must not park the kind. So each host has its own
+//! breaker in each holder. A job that the breaker refuses goes back to the store until the breaker may be tested; it uses
+//! up no attempt, and shows the reason.
 
 use super::speaks;
 use crate::admission;

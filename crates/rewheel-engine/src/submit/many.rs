@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A job for [`Engine::submit_many`]: a job of a type of this program, or a [`Submit`] with a key, a
 /// tenant or other settings.
 pub trait IntoSubmit<'a> {
-    /// Makes the submit. The jobs go to `engine`, whichever engine made the [`Submit`].
+    /// Creates the submit. The job goes to `engine`, even if another engine created the [`Submit`].
     fn into_submit(self, engine: &'a Engine) -> Submit<'a>;
 }
 

@@ -36,12 +36,12 @@ impl Tick {
         self.0
     }
 
-    /// Returns the last tick that has begun this long after the start.
+    /// Returns the tick in progress at this time after the start: the time is rounded down to a whole millisecond.
     pub fn floor(since_start: Duration) -> Tick {
         Tick(u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Returns the first tick that begins this long after the start, or later.
+    /// Returns the first tick that begins at this time after the start or later: the time is rounded up to a whole millisecond.
     pub fn ceil(since_start: Duration) -> Tick {
         Tick(u64::try_from(since_start.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }

@@ -28,7 +28,7 @@ pub struct WorkerResult {
 pub enum WorkerSettled {
     /// The result is durable; contains the new state of the job.
     Settled(State),
-    /// Another holder has the job, or it no longer exists: the result does not count.
+    /// Another holder has the job, or the job no longer exists: the result was not stored.
     Lost,
 }
 
@@ -54,8 +54,8 @@ impl RemoteWorker<'_> {
     /// Settles attempts of a worker, by the rules and the policy of their kinds. Returns one result for each, in order.
     ///
     /// # Errors
-    /// Fails with [`WorkerError::Expired`] if the worker's lease has expired and none of the results counts. Otherwise returns
-    /// the error of the store; results that were written are recognized when they are sent again.
+    /// Fails with [`WorkerError::Expired`] if the worker's lease has expired and none of the results was accepted. Otherwise
+    /// returns the error of the store. Results that were already written are recognized when they are sent again.
     pub async fn settle(
         &self,
         results: Vec<WorkerResult>,
@@ -159,10 +159,10 @@ impl RemoteWorker<'_> {
         Ok(Settlement { lease, ..settlement })
     }
 
-    /// Checks a job that a result is to submit, before the result is settled: then nothing of it counts yet.
+    /// Checks a follow-up (a job to submit with a result) before the result is settled.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Returns the error in the follow-up.
     pub async fn check_follow_up(&self, job: &NewJob) -> Result<(), SubmitError> {
         let shared = self.shared();
         if shared.kind(&job.kind).is_none() {

@@ -1,4 +1,4 @@
-//! Fills settings that a kind leaves open with those of `[defaults.kind]`.
+//! Applies the default values of `[defaults.kind]` to kinds.
 
 use super::location;
 use crate::callback::Callback;

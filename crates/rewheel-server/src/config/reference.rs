@@ -33,7 +33,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("retention", "Retention of ended jobs, keys and the audit log."),
     (
         "defaults.kind",
-        "Settings for kinds that leave them open. The keys are those of `kinds.…`, including `callback`. See docs/limits.md.",
+        "Default values for the settings of all kinds. A setting of a kind itself overrides them. The keys are the same as in `kinds.…`, including `callback`. See docs/limits.md.",
     ),
     (
         "kinds.*",
@@ -49,7 +49,7 @@ const SECTIONS: &[(&str, &str)] = &[
         "Export of traces and metrics by OpenTelemetry, see docs/telemetry.md. The standard `OTEL_*` environment variables set the keys that are not set here.",
     ),
     ("notify", "Limits for sending notifications."),
-    ("notify.route.*", "Notification targets: one `[[notify.route]]` each."),
+    ("notify.route.*", "Notification targets. Each target has its own section `[[notify.route]]`."),
 ];
 
 const fn is(
@@ -83,26 +83,26 @@ pub const SETTINGS: &[Setting] = &[
     is("server", "callback_env", "[]", "Names of the environment variables that kinds created by REST may use as `${NAME}` in callbacks."),
     is("server", "callback_allow", "[]", "Private networks that kinds created by REST may list in `callback.allow`. Link-local and cloud metadata addresses stay forbidden for these kinds."),
 
-    is("server.limits", "connections_max", "4_096", "Maximum number of open connections. At this limit, the server closes the connection that has been idle longest to accept a new one; if no connection is idle, it rejects the new one."),
+    is("server.limits", "connections_max", "4_096", "Maximum number of open connections. At this limit, the server closes the connection that has been idle longest, and accepts a new connection. If no connection is idle, it rejects the new connection."),
     is("server.limits", "requests_max", "1_024", "Maximum number of concurrent requests. Health checks, event streams and workers that wait for jobs do not count."),
     is("server.limits", "bodies_bytes_max", "268_435_456", "Maximum memory in bytes for the bodies of all concurrent requests, including their parsed copies."),
     is("server.limits", "headers_max", "100", "Maximum number of headers of a request."),
     is("server.limits", "head_bytes_max", "32_768", "Maximum size of the request line and all headers, in bytes."),
     is("server.limits", "url_bytes_max", "8_192", "Maximum length of a path with its query string, in bytes."),
     is("server.limits", "head_timeout", "\"10s\"", "Maximum time for a client to send the request headers."),
-    is("server.limits", "body_timeout", "\"30s\"", "Period over which the server measures the rate of a request body (see `body_rate_min`)."),
+    is("server.limits", "body_timeout", "\"30s\"", "Period over which the server measures how fast a client sends a request body (see `body_rate_min`)."),
     is("server.limits", "body_rate_min", "1_024", "Minimum rate at which a client must send a request body, in bytes per second."),
     is("server.limits", "idle_timeout", "\"75s\"", "Time after which the server closes an idle connection."),
     is("server.limits", "write_timeout", "\"30s\"", "Time after which the server closes a connection if the client does not read the response."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "URL of the database: `sqlite://file`, `postgres://user@host/database`, or `memory://` for experiments (jobs are lost when the process ends)."),
-    unset("store", "pool_max", "16", "Maximum number of connections to the database server for work, without the two for heartbeats and notifications; 2 to 1,000 (default: `pool_max` in the URL, or 8). Each node uses two more connections. Not for SQLite."),
+    unset("store", "pool_max", "16", "Maximum number of database connections of this node for its work, 2 to 1,000 (default: `pool_max` in the URL, or 8). The node opens two more connections, for heartbeats and notifications. Not for SQLite."),
 
     is("engine", "name", "\"rewheel\"", "Name of this node."),
-    unset("engine", "region", "\"eu\"", "Region of this node. It calls the callback URLs of its own region first."),
+    unset("engine", "region", "\"eu\"", "Region of this node. The node calls the callback URLs of its own region first."),
     is("engine", "concurrency", "256", "Maximum number of attempts that run at the same time in this node."),
     is("engine", "lease_ttl", "\"10s\"", "Lease duration: if this node does not renew its lease for this time, other nodes take over its jobs."),
-    is("engine", "horizon", "\"5s\"", "The node claims a job this long before the job is due. Until it is due, the job waits in memory, in the timing wheel."),
+    is("engine", "horizon", "\"5s\"", "How long before its due time the node may claim a job. Until the due time, the job waits in the memory of the node."),
     is("engine", "wheel_max", "20_000", "Maximum number of claimed jobs that wait in memory until they are due."),
     is("engine", "poll", "\"1s\"", "Maximum time between two polls of the store for due jobs."),
     is("engine", "overdue_grace", "\"30s\"", "Extra time for a running job. After due time + attempt timeout + this time, the job is overdue, and another node may run it."),
@@ -125,13 +125,13 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "fleet_concurrency_max", "8", "Maximum number of concurrent attempts of this kind in all nodes and workers together."),
     unset("kinds.*", "rate", "\"500/s\"", "Maximum rate of attempts of this kind in all nodes and workers together."),
     unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of all nodes together. `ratio`: retries as a share of first attempts (0.1 allows one retry for ten first attempts). `floor`: rate of retries that is always allowed."),
-    is("kinds.*", "sticky_max", "\"10s\"", "Before a retry whose delay is not longer than this, the job stays leased to the same node and waits in its memory. Before a retry with a longer delay, the node gives up its lease, and any node can claim the job."),
-    is("kinds.*", "takeovers_max", "3", "Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count."),
-    is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job that is given up, because its last attempt failed or a retry cannot help: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
+    is("kinds.*", "sticky_max", "\"10s\"", "Longest retry delay for which a job stays on its node. If the delay is not longer than this, the job stays leased to the node and waits in its memory. If the delay is longer, the job goes back to the store, and any node can claim it."),
+    is("kinds.*", "takeovers_max", "3", "A job becomes a dead letter after this many takeovers while one of its attempts was running, because the job may crash its nodes. The first takeover of a job does not count."),
+    is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job when its last attempt has failed or when a retry cannot help: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header."),
-    is("kinds.*", "hold", "\"host\"", "What waits if the called service answers 429 with a Retry-After header: `host` (calls of this node to this host), `kind` (the kind, on all nodes) or `off` (only the job). See docs/limits.md."),
-    unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker (default: none). While the called service is down, the kind is parked: its jobs wait in the store. See docs/failures.md."),
+    is("kinds.*", "hold", "\"host\"", "Which calls wait if the called service answers 429 with a Retry-After header: `host` (calls of this node to the same host), `kind` (all calls of the kind, on all nodes) or `off` (only this job). See docs/limits.md."),
+    unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker (default: none). While the called service is down, Rewheel parks the kind: its jobs wait in the store. See docs/failures.md."),
     unset("kinds.*", "failure_rules", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something other than the default retry. The first matching rule applies. See docs/failures.md."),
 
     unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "URL to call. Required. The server replaces `{id}`, `{kind}`, `{tenant}` and payload fields such as `{payload.order}`; `${NAME}` is an environment variable."),
@@ -149,7 +149,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("tenants.*", "rate", "\"50/s\"", "Maximum rate of attempts of the tenant in all nodes and workers together."),
     unset("tenants.*", "concurrency_max", "16", "Maximum number of concurrent attempts of the tenant in one node or one worker."),
     unset("tenants.*", "fleet_concurrency_max", "32", "Maximum number of concurrent attempts of the tenant in all nodes and workers together."),
-    is("tenants.*", "weight", "1", "Share of the tenant when several tenants have due jobs of the same priority, 1 to 100. A tenant with weight 2 gets twice as many attempts as a tenant with weight 1."),
+    is("tenants.*", "weight", "1", "Relative share of the attempts, 1 to 100, when several tenants have due jobs of the same priority. A tenant with weight 2 gets twice as many attempts as a tenant with weight 1."),
 
     unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "URL of the OpenTelemetry collector (default: no export)."),
     unset("telemetry", "protocol", "\"http\"", "Protocol to the collector: `http` (protobuf over HTTP) or `grpc`."),
@@ -160,9 +160,9 @@ pub const SETTINGS: &[Setting] = &[
     is("telemetry", "interval", "\"15s\"", "Interval at which metrics are exported, 1s to 1h."),
     unset("telemetry", "service_name", "\"rewheel\"", "Service name in the exported telemetry."),
 
-    is("notify", "window", "\"30s\"", "Length of the window for `window_max`. At the end of a window, one summary is sent instead of the notifications above the limit."),
+    is("notify", "window", "\"30s\"", "Length of a window (see `window_max`). At the end of a window, Rewheel sends one summary of the notifications above the limit."),
     is("notify", "window_max", "50", "Maximum number of notifications per route in one window."),
-    is("notify", "queue_max", "1_000", "Maximum number of notifications per route that wait for delivery. Further notifications are not sent; the summary counts them."),
+    is("notify", "queue_max", "1_000", "Maximum number of notifications per route that wait for delivery. Further notifications are not sent, but the next summary counts them."),
     is("notify", "timeout", "\"10s\"", "Timeout of one delivery attempt."),
 
     unset("notify.route.*", "to", "\"webhook\"", "Type of the target: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),

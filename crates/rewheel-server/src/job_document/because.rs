@@ -50,14 +50,14 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         }
         DueReason::RetryAfter => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => format!(
-                "attempt {attempt} {}; {waiting} {} as the callee requested",
+                "attempt {attempt} {}; {waiting} {} as the called service requested",
                 went(failure),
                 duration::text(delay)
             ),
             Some(Before { attempt, failure, delay: None }) => {
-                format!("attempt {attempt} {}; {waiting} as the callee requested", went(failure))
+                format!("attempt {attempt} {}; {waiting} as the called service requested", went(failure))
             }
-            None => format!("an attempt failed; {waiting} as the callee requested"),
+            None => format!("an attempt failed; {waiting} as the called service requested"),
         },
         DueReason::Snooze => snoozed(job, attempts),
         DueReason::Parked => match job.failure.as_ref() {
@@ -103,7 +103,7 @@ fn submitted(job: &Job, waiting: &str) -> String {
             let delay = duration::text(delay);
             let then =
                 if is_now { "to run immediately".to_owned() } else { format!("{waiting} {delay}") };
-            format!("submitted after {attempts} attempt{s} of a call in process; {then}")
+            format!("submitted after {attempts} attempt{s} of a call inside a process; {then}")
         }
     }
 }

@@ -103,7 +103,7 @@ fn follow_up() -> Value {
         fields.remove("tenant");
     }
     schema["description"] =
-        "A job to submit with a result. It has the tenant of the job whose result submits it."
+        "A job to submit with the result of another job. The new job gets the tenant of the other job."
             .into();
     schema
 }
@@ -145,13 +145,13 @@ fn word() -> Value {
 
 fn filter() -> Value {
     Object::new()
-        .may("state", one_or_more(&state()), "Only jobs in this state, or in one of these.")
-        .may("kind", one_or_more(&kind()), "Only jobs of this kind, or of one of these.")
+        .may("state", one_or_more(&state()), "Only jobs in this state, or in one of these states.")
+        .may("kind", one_or_more(&kind()), "Only jobs of this kind, or of one of these kinds.")
         .may("tenant", or_null(name(128)), "Only jobs of this tenant.")
         .may("key", or_null(name(255)), "Only the job with exactly this key.")
         .may("parent", or_null(id()), "Only jobs that the result of this job submitted.")
         .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
-        .may("q", or_null(word()), "Only jobs whose text contains this string.")
+        .may("q", or_null(word()), "Only jobs with this text in the id, the key or the latest failure.")
         .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
         .may("due_before", or_null(time_asked()), "Only jobs that are due before this time.")
         .may("created_after", or_null(time_asked()), "Only jobs that were created at this time or later.")
@@ -195,7 +195,7 @@ fn said(object: Object) -> Object {
 fn kind_settings() -> Value {
     let ratio = json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1});
     let breaker = Object::new()
-        .may("window", between(1, 10_000), "Number of attempts that the breaker looks at.")
+        .may("window", between(1, 10_000), "Number of latest attempts that the breaker counts.")
         .may("failure_ratio", ratio, "Share of failures in the window at which the breaker opens.")
         .may("open_for", duration_asked(), "How long the breaker stays open before a probe attempt.")
         .closed("Settings of the circuit breaker: it opens when the share of failures in the window reaches `failure_ratio`.");
@@ -217,12 +217,12 @@ fn kind_settings() -> Value {
         .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of concurrent attempts of all nodes together.")
         .may("rate", or_null(rate()), "Maximum rate at which attempts start, of all nodes together.")
         .may("retry_budget", or_null(budget), "Limit of retries, of all nodes together.")
-        .may("sticky_max", duration_asked(), "Before a retry whose delay is not longer than this, the job stays leased to the same node and waits in its memory. Before a retry with a longer delay, the node gives up its lease, and any node can claim the job.")
-        .may("takeovers_max", between(1, u64::from(u32::MAX)), "Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.")
-        .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job that is given up: with `dead` it becomes a dead letter and waits for an operator, with `fail` it ends as failed.")
+        .may("sticky_max", duration_asked(), "Longest retry delay for which a job stays on its node. If the delay is not longer than this, the job stays leased to the node and waits in its memory. If the delay is longer, the job goes back to the store, and any node can claim it.")
+        .may("takeovers_max", between(1, u64::from(u32::MAX)), "A job becomes a dead letter after this many takeovers while one of its attempts was running, because the job may crash its nodes. The first takeover of a job does not count.")
+        .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job when its last attempt has failed or when a retry cannot help: with `dead` the job becomes a dead letter and waits for an operator, with `fail` the job ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
-        .may("retry_after_max", duration_asked(), "Longest delay that a callee may request.")
-        .may("hold", one_of(["host", "kind", "off"]), "What waits if the called service answers 429 with a Retry-After header: calls of this node to this host (the default), the kind on all nodes, or only the job.")
+        .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
+        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: calls of this node to the same host (the default), all calls of the kind on all nodes, or only this job.")
         .may("breaker", or_null(breaker), "Circuit breaker that stops attempts while most of them fail.")
         .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
         .may("callback", or_null(reference("Callback")), "The HTTP callback of a kind with the runner `callback`.")
@@ -256,12 +256,12 @@ fn callback() -> Value {
         .may("region", text(), "Region of `url`. Nodes call the URLs of their own region first.")
         .may("failover", further, "Other URLs to call when the first one fails, in this order. Each host has its own circuit breaker.")
         .may("method", text(), "HTTP method of the request.")
-        .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}), "Headers of the request. Responses show their values masked.")
+        .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}), "Headers of the request. In responses of this API, the header values are masked.")
         .may("success", list(text()), "Status codes that count as success: `2xx`, `200` or `200-204`.")
-        .may("secrets", list(text()), "Secrets that sign the request. Each adds a signature. Responses show them masked.")
+        .may("secrets", list(text()), "Secrets that sign the request. Each secret adds a signature. Responses show the secrets masked.")
         .may("allow", list(text()), "Private networks that the callback may call, for example `127.0.0.0/8`. Each must be part of `server.callback_allow` in the config of the server.")
-        .may("ca", text(), "Trusted CA certificates for the callee, as PEM. They replace the CA certificates of the system.")
-        .may("retry_after_max", duration_asked(), "Longest delay that the callee may request.")
+        .may("ca", text(), "Trusted CA certificates for the called service, as PEM. They replace the CA certificates of the system.")
+        .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
         .closed("The HTTP request that the server sends for each attempt.")
 }
 
@@ -296,7 +296,7 @@ fn claim_of_work() -> Value {
 fn heartbeat() -> Value {
     Object::new()
         .has("holder", id(), "Holder id of the worker.")
-        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. The server gives other jobs of this worker back to the queue.")
+        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. The server takes all other jobs away from this worker and schedules them again.")
         .closed("A heartbeat of a worker.")
 }
 
@@ -345,13 +345,13 @@ fn result() -> Value {
     let mut schema = Object::new()
         .has("id", id(), "Id of the job.")
         .has("fence", fence(), FENCE)
-        .has("verdict", one_of(verdicts), "What the attempt came to.")
+        .has("verdict", one_of(verdicts), "How the attempt ended, and what to do with the job.")
         .may("after", or_null(duration_asked()), "Delay before the next attempt. Allowed only with the verdicts `retry` and `snooze`, and required with `snooze`.")
         .may("category", or_null(category()), "Category of the failure.")
         .may("code", or_null(text()), "Error code of the failure.")
         .may("message", or_null(text()), "Human-readable description of the failure.")
         .may("duration", or_null(duration_asked()), "Duration of the attempt.")
-        .may("submit", or_null(submit), "Jobs that are submitted together with this result: they exist if it counts. Allowed only with the verdicts `done` and `snooze`. Their payloads have at most 256 KiB together.")
+        .may("submit", or_null(submit), "Jobs to submit in the same transaction as this result. The server stores them only if it accepts the result. Allowed only with the verdicts `done` and `snooze`. The payloads of these jobs may have at most 256 KiB together.")
         .closed("The result of an attempt.");
     schema["allOf"] = json!([
         {

@@ -33,7 +33,8 @@ pub struct TelemetrySettings {
     pub traces: bool,
     /// Whether to send metrics.
     pub metrics: bool,
-    /// The share of new traces that are sampled, 0 to 1. Traces started by others follow their decision.
+    /// The share of new traces that are sampled, 0 to 1. For a trace that a client started, the
+    /// client decides whether it is sampled.
     pub sample: f64,
     /// Maximum rate of new traces; further ones are not sampled.
     pub rate: Rate,

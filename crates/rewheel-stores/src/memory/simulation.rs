@@ -18,7 +18,7 @@ pub enum Weakness {
     NoLiveHolder,
     /// An overdue job stays with its holder.
     NoOverdue,
-    /// A settle stores the jobs that it submits even if it does not count.
+    /// A settle stores the jobs that it submits even if the store rejects the result.
     FollowUpsOfAnySettle,
 }
 

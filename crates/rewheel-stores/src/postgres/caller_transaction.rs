@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio_postgres::Transaction;
 
 impl PostgresStore {
-    /// Stores new jobs inside the caller's transaction: they exist if and when it commits. This replaces an outbox table: an order and
-    /// the job that charges for it are stored together, or neither is stored.
+    /// Stores new jobs inside the caller's transaction: they exist when the transaction has committed. This replaces an outbox table:
+    /// an order and the job that charges for it are stored together, or neither is stored.
     ///
     /// It wakes no other node, because the jobs are not visible yet. The next poll finds them; call [`wake_in`](PostgresStore::wake_in)
     /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason.
@@ -114,8 +114,8 @@ impl PostgresStore {
         session.end(answers).await.map(|(answers, ..)| answers)
     }
 
-    /// Wakes all nodes when the caller's transaction commits. PostgreSQL commits transactions with a notification one at a time: leave it
-    /// out at thousands of commits per second.
+    /// Wakes all nodes when the caller's transaction commits. PostgreSQL commits transactions with a notification one at a time: do not
+    /// call it in thousands of transactions per second.
     ///
     /// # Errors
     /// Returns an error if the statement fails.
@@ -155,7 +155,7 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     }
     if job.parent.is_some() {
         return Err(rejected(
-            "a job submitted by SQL cannot have a parent: only a settle gives it one",
+            "a job submitted by SQL cannot have a parent: only the result of another job can submit such a job",
         ));
     }
     let payload = std::str::from_utf8(&job.payload)

@@ -27,7 +27,8 @@ pub struct PostgresOptions {
     pub server: Config,
     /// The schema that contains Rewheel's tables. A database can have several such schemas.
     pub schema: String,
-    /// Maximum number of connections for work, in addition to one for heartbeats and one that listens.
+    /// Maximum number of connections for work, in addition to one connection for heartbeats and one
+    /// that listens for notifications.
     pub pool_max: usize,
     /// Maximum time for one statement.
     pub statement_timeout: Duration,
@@ -35,11 +36,11 @@ pub struct PostgresOptions {
     pub pooler: Pooler,
     /// Whether and how the server's certificate is checked.
     pub verify: Verify,
-    /// The number of jobs from which a claim is written as a list. It affects only the speed; tests use both ways.
+    /// Minimum number of jobs of a claim that is stored as a list of ids. It affects only the speed.
     pub listed_min: usize,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
-    /// Measures how old something is that this process remembers. Tests use another one than the system's.
+    /// The clock for the age of cached values of this process. Tests use another clock than the system clock.
     pub timer: Clock,
 }
 

@@ -20,8 +20,8 @@ impl fmt::Display for KeyHeaderError {
 
 impl std::error::Error for KeyHeaderError {}
 
-/// Reads the `Idempotency-Key` header: a string in the syntax of structured fields (RFC 8941), or the same without quotes, as
-/// most clients send it. Both are the same key.
+/// Reads the `Idempotency-Key` header: a string in the syntax of structured fields (RFC 8941), or the same string without
+/// quotes, as most clients send it. Both forms mean the same key.
 ///
 /// ```
 /// use axum::http::{HeaderMap, HeaderValue};

@@ -95,7 +95,7 @@ struct Check {
 /// | --- | --- |
 /// | `/livez` | 200 as long as the process responds. Runs no checks: a restart would not repair a dependency |
 /// | `/readyz` | 503 if a part is down: the service should get no requests |
-/// | `/health` | the state of each part; 503 as above |
+/// | `/health` | the state of each part; 503 if a part is down |
 ///
 /// All checks run at the same time. A check that exceeds its timeout, or panics, counts as down.
 ///
@@ -132,7 +132,7 @@ impl HealthChecks {
         HealthChecks { checks: Vec::new(), timeout: seconds(2), clock: Clock::system() }
     }
 
-    /// Sets the timeout of the checks that are added from here on.
+    /// Sets the timeout of the checks that are added after this call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> HealthChecks {
         self.timeout = timeout;
@@ -232,7 +232,7 @@ impl fmt::Debug for HealthChecks {
 /// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
-    /// Each part with its name, in the order in which they were added.
+    /// Each part with its name, in the order in which the checks were added.
     pub components: Vec<(Arc<str>, Health)>,
 }
 

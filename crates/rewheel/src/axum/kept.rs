@@ -13,8 +13,8 @@ const NOT_KEPT: u8 = 2;
 
 /// A response as stored under a key.
 ///
-/// The layer creates one from the response of a handler. A handler that stores its response in its own transaction creates it
-/// itself, see `PostgresStore::finish_in` of `rewheel-stores`.
+/// The layer creates one from the response of a handler. A handler that stores its response in its own transaction creates
+/// this value itself, see `PostgresStore::finish_in` of `rewheel-stores`.
 ///
 /// ```
 /// use axum::http::{HeaderMap, StatusCode};
@@ -72,7 +72,7 @@ impl KeptResponse {
         bytes
     }
 
-    /// Parses the output of [`to_bytes`](KeptResponse::to_bytes). `None` for anything else.
+    /// Parses the output of [`to_bytes`](KeptResponse::to_bytes). Returns `None` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<KeptResponse> {
         let mut rest = Reader(bytes);
         let kind = rest.take(1)?[0];

@@ -40,24 +40,24 @@ const KEPT_HEADERS: [HeaderName; 9] = [
 
 /// Runs a request once for each `Idempotency-Key`, and answers repeated requests with the stored response.
 ///
-/// Place it inside the layer that authenticates the caller, and outside layers that change bodies for one client, such as
-/// compression. It applies to all methods that may change something: not to GET, HEAD, OPTIONS and TRACE.
+/// Place this layer inside the layer that authenticates the caller, and outside layers that change bodies for one client,
+/// such as compression. The layer applies to all methods except GET, HEAD, OPTIONS and TRACE.
 ///
 /// | request | response |
 /// | --- | --- |
 /// | with a new key | the response of the handler |
 /// | repeated after a response | the same response, with `idempotent-replayed: true` |
-/// | while another request with its key runs | 409 `key_in_flight`, or the response of the other, see [`Idempotency::wait`] |
+/// | while another request with the same key runs | 409 `key_in_flight`, or the response of the other request, see [`Idempotency::wait`] |
 /// | with the key of a different request | 422 `key_reused` |
-/// | repeated after a response that was too large to store | 409 `answer_not_kept`: it does not run again |
+/// | repeated after a response that was too large to store | 409 `answer_not_kept`: the handler does not run again |
 /// | without a key, or with an invalid one | 400, if a key is [`required`](IdempotencyLayer::required) |
 /// | while the store is unavailable | 503 `store_unavailable`: nothing runs |
 ///
 /// All errors are `application/problem+json`. Responses that a client should retry are not stored, and the next request with the
 /// key runs again: see [`keep_when`](IdempotencyLayer::keep_when).
 ///
-/// **A client that disconnects** does not stop the handler: it runs to its end, so that the response is stored when the client
-/// asks again. For the effect of a crash, see [`idempotency`](crate::idempotency).
+/// **A client that disconnects** does not stop the handler. The handler runs to its end, and its response is stored, so that
+/// the client gets the response when it asks again. For the effect of a crash, see [`idempotency`](crate::idempotency).
 ///
 /// A handler finds its [`Ticket`](crate::idempotency::Ticket) in the extensions of the request.
 #[derive(Clone)]
@@ -90,7 +90,7 @@ impl IdempotencyLayer {
         }
     }
 
-    /// For a service with one caller: any client that sends the key and the request of another gets its response.
+    /// For a service with one caller: callers are not separated. If two clients send the same key and the same request, the second client gets the response of the first.
     pub fn one_caller(idempotency: &Idempotency) -> IdempotencyLayer {
         IdempotencyLayer::per_caller(idempotency, |_| String::new())
     }
@@ -102,10 +102,10 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Sets which responses are stored. By default all except those that say nothing about the work (401, 403, 407) or are worth
-    /// a retry (408, 425, 429, 5xx): otherwise a brief failure would be replayed for a day. After a response that is not stored,
-    /// the handler runs again for the same key, so its earlier effects should be undone, or harmless when repeated. `|_| true`
-    /// stores everything.
+    /// Sets which responses are stored. By default all responses are stored, except responses about credentials (401, 403, 407)
+    /// and responses that a client should retry (408, 425, 429, 5xx). If these were stored, a client would get the response of a
+    /// short failure for a whole day. After a response that is not stored, the handler runs again for the same key, so its
+    /// earlier effects should be undone, or harmless when repeated. `|_| true` stores everything.
     #[must_use]
     pub fn keep_when(
         mut self,
@@ -115,8 +115,8 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Also stores these response headers, besides content type, encoding, language and location, location, etag, last-modified,
-    /// link and vary.
+    /// Also stores these response headers. By default the layer stores content-type, content-encoding, content-language,
+    /// content-location, location, etag, last-modified, link and vary.
     #[must_use]
     pub fn keep_headers(
         mut self,
@@ -126,15 +126,15 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Refuses requests with a key and a larger body, with 413: the body is read before the handler runs. The default is 1 MiB.
+    /// Sets the maximum body size of a request with a key; the default is 1 MiB. A larger request gets 413, because the layer reads the body into memory before the handler runs.
     #[must_use]
     pub fn request_bytes_max(mut self, bytes: usize) -> IdempotencyLayer {
         self.request_bytes_max = bytes;
         self
     }
 
-    /// Does not store larger responses; the default is 256 KiB. They are passed through unchanged; a repeated request gets 409
-    /// `answer_not_kept`.
+    /// Sets the maximum size of a response that is stored; the default is 256 KiB. The first client gets a larger response
+    /// unchanged; a repeated request gets 409 `answer_not_kept`.
     #[must_use]
     pub fn answer_bytes_max(mut self, bytes: usize) -> IdempotencyLayer {
         self.answer_bytes_max = bytes;

@@ -201,7 +201,7 @@ impl Backoff {
     /// As [`factor`](Backoff::factor), without the panic.
     ///
     /// # Errors
-    /// Rejects a factor outside of 1.001 to 1000, and shapes that have none.
+    /// Rejects a factor outside of 1.001 to 1000, and shapes without this setting.
     pub fn try_factor(self, factor: f64) -> Result<Backoff, SettingError> {
         self.checked_factor(factor).map_err(|rule| rule.with(factor))
     }
@@ -209,7 +209,7 @@ impl Backoff {
     /// As [`step`](Backoff::step), without the panic.
     ///
     /// # Errors
-    /// Rejects a step of zero, and shapes that have none.
+    /// Rejects a step of zero, and shapes without this setting.
     pub fn try_step(self, step: Duration) -> Result<Backoff, SettingError> {
         self.checked_step(step).map_err(|rule| rule.with(text(step)))
     }
@@ -217,7 +217,7 @@ impl Backoff {
     /// As [`stretch`](Backoff::stretch), without the panic.
     ///
     /// # Errors
-    /// Rejects a value outside of 1.001 to 1000, and shapes that have none.
+    /// Rejects a value outside of 1.001 to 1000, and shapes without this setting.
     pub fn try_stretch(self, stretch: f64) -> Result<Backoff, SettingError> {
         self.checked_stretch(stretch).map_err(|rule| rule.with(stretch))
     }

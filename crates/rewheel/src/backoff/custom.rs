@@ -7,10 +7,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A backoff that is code of yours. It may hold state, such as a connection count or a calendar.
+/// A backoff that is your own code. The code may keep state, such as a connection count or a calendar.
 ///
 /// Register it by name with [`Backoffs::register_custom`](crate::Backoffs::register_custom). Closures
-/// implement it, too. The name stands for it in text and in config files.
+/// implement this trait, too. Text and config files contain the name of the backoff.
 ///
 /// ```
 /// use rewheel::{Backoffs, CustomBackoff, Jitter, Past, Random, seconds};

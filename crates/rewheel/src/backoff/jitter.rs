@@ -29,19 +29,19 @@ enum Spread {
 }
 
 impl Jitter {
-    /// Exactly `d`. For tests, and for callers that are already spread out.
+    /// Exactly `d`. For tests, and for callers that already start at different times.
     pub const NONE: Jitter = Jitter(Spread::None);
 
     /// Between zero and `d`: the lowest load on a recovering dependency.
     pub const FULL: Jitter = Jitter(Spread::Full);
 
-    /// Between half of `d` and `d`: a guaranteed pause, still spread.
+    /// Between half of `d` and `d`: the delay is never very short, but still random.
     pub const EQUAL: Jitter = Jitter(Spread::Equal);
 
-    /// `d` plus or minus this share of it, 0 to 1.
+    /// `d` plus or minus this share of `d`, 0 to 1.
     ///
     /// # Panics
-    /// Panics outside of that; in a constant that is a compile error.
+    /// Panics if the share is not 0 to 1; in a constant that is a compile error.
     #[track_caller]
     pub const fn proportional(share: f64) -> Jitter {
         valid(Jitter::checked_proportional(share))

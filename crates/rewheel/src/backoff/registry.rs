@@ -41,9 +41,9 @@ impl Backoffs {
     /// Adds a backoff, or replaces the one with this name.
     ///
     /// # Errors
-    /// Fails if the name is not 1 to 64 lowercase letters, digits, `_`, `-` and `.`, or is a word
-    /// of the text form, and if a custom backoff is registered under another name than its own, by
-    /// which it is printed.
+    /// Fails if the name is not 1 to 64 lowercase letters, digits, `_`, `-` and `.`, or if it is a
+    /// word of the text form such as `fixed`. Also fails if a custom backoff is registered under a
+    /// name that is not its own: it is always printed with its own name.
     pub fn register(&mut self, name: &str, backoff: Backoff) -> Result<(), NameError> {
         self.check_name(name)?;
         if let Some(own) = backoff.custom_name().filter(|own| *own != name) {
@@ -63,9 +63,9 @@ impl Backoffs {
         Ok(())
     }
 
-    /// Adds a backoff that is code and may hold state, or replaces the one of this name. Returns it,
-    /// with full jitter and delays up to 30 seconds unless [`max`](Backoff::max) and
-    /// [`jitter`](Backoff::jitter) say otherwise.
+    /// Adds a backoff that is code and may keep state, or replaces the backoff with this name.
+    /// Returns the backoff, with full jitter and delays up to 30 seconds, unless
+    /// [`max`](Backoff::max) and [`jitter`](Backoff::jitter) say otherwise.
     ///
     /// A [`Backoff`] can be copied, so the object stays in memory until the process ends. Register
     /// it when the program starts, not for each call.
@@ -83,7 +83,7 @@ impl Backoffs {
         Ok(backoff)
     }
 
-    /// Returns the backoff of this name.
+    /// Returns the backoff with this name.
     pub fn get(&self, name: &str) -> Option<Backoff> {
         self.named.get(name).copied()
     }
@@ -102,8 +102,8 @@ impl Backoffs {
         }
     }
 
-    /// As [`parse`](Backoffs::parse), but accepts the name of a custom backoff that is not registered here: another process
-    /// stored it. See [`Backoff::unknown_name`].
+    /// As [`parse`](Backoffs::parse), but also accepts the name of a custom backoff that is not registered in this process,
+    /// because another process may have stored it. See [`Backoff::unknown_name`].
     ///
     /// # Errors
     /// Fails for a text that is neither a backoff nor a name with options.

@@ -295,7 +295,7 @@ impl CircuitBreakerBuilder {
     /// As [`keyed`](CircuitBreakerBuilder::keyed), without the panic.
     ///
     /// # Errors
-    /// Rejects room for no key.
+    /// Rejects a limit of zero keys.
     pub fn try_keyed<K: Hash + Eq + Clone>(
         self,
         keys_max: usize,

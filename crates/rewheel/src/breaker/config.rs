@@ -63,7 +63,7 @@ impl Trip {
 
 /// Builder of a [`CircuitBreaker`].
 ///
-/// Defaults: open for 30 s, then one probe at a time; the first successful probe closes it; a probe times out after 60 s.
+/// Defaults: open for 30 s, then one probe at a time; the first successful probe closes the breaker; a probe times out after 60 s.
 #[derive(Clone, Debug)]
 pub struct CircuitBreakerBuilder {
     pub(super) trip: Trip,
@@ -106,7 +106,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Opens when this many calls in the window failed, whatever their share.
+    /// Opens when this many calls in the window failed, even if their share is small.
     #[must_use]
     #[track_caller]
     pub const fn failures(mut self, failures: u32) -> CircuitBreakerBuilder {
@@ -137,8 +137,8 @@ impl CircuitBreakerBuilder {
         self.open_backoff(Backoff::fixed(time))
     }
 
-    /// Stays open longer after each failed probe, and starts over once it has been closed. Custom backoffs are not allowed: no
-    /// foreign code runs under the breaker's lock.
+    /// Stays open longer after each failed probe. The times start again from the first when the breaker has been closed.
+    /// Custom backoffs are not allowed, because no code of the user may run under the breaker's lock.
     #[must_use]
     #[track_caller]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
@@ -154,7 +154,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Closes after this many successful probes. A probe that fails, or is slow where slow calls count, opens it again.
+    /// Closes after this many successful probes. A probe that fails opens the breaker again. If slow calls count, a slow probe also opens it again.
     #[must_use]
     #[track_caller]
     pub const fn successes_to_close(mut self, successes: u32) -> CircuitBreakerBuilder {
@@ -162,8 +162,8 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Frees the slot of a probe that has not returned after this time. Such a probe counts as neither success nor failure, and
-    /// its late result is ignored.
+    /// Frees the slot of a probe that has not returned after this time. A probe that timed out counts as neither success nor
+    /// failure, and its late result is ignored.
     #[must_use]
     #[track_caller]
     pub const fn probe_timeout(mut self, timeout: Duration) -> CircuitBreakerBuilder {
@@ -192,15 +192,15 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Reports that it was built, its changes and its refusals.
+    /// Reports to an observer: that the breaker was built, its state changes and its refusals.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> CircuitBreakerBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Counts every call, so that [`BreakerTotals::calls`] is known. Off unless set: a success on a
-    /// healthy breaker otherwise writes nothing that other threads read.
+    /// Counts every call, so that [`BreakerTotals::calls`] is known. Off by default, because
+    /// without this count a success on a healthy breaker writes no shared memory.
     ///
     /// [`BreakerTotals::calls`]: super::BreakerTotals::calls
     #[must_use]
@@ -209,7 +209,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Makes the breaker, closed.
+    /// Creates the breaker in the closed state.
     pub fn build(self) -> CircuitBreaker {
         let breaker = self.build_unreported();
         breaker.machine.report_built();

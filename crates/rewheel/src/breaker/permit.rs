@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// The permit for one call, which must report its result.
 ///
-/// If dropped without a report, by a cancelled future or a panic, it counts as neither success nor
-/// failure, and the slot of a probe is free again.
-#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+/// If the permit is dropped without a report, by a cancelled future or a panic, the call counts as
+/// neither success nor failure. If it was a probe, its slot is free again.
+#[must_use = "record the result: if a permit is dropped without a record, the breaker counts neither a success nor a failure"]
 #[derive(Debug)]
 pub struct Permit<'a> {
     machine: &'a Machine,
@@ -18,7 +18,7 @@ pub struct Permit<'a> {
 
 /// A [`Permit`] that keeps its breaker alive. Created by
 /// [`acquire_owned`](super::CircuitBreaker::acquire_owned).
-#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+#[must_use = "record the result: if a permit is dropped without a record, the breaker counts neither a success nor a failure"]
 #[derive(Debug)]
 pub struct OwnedPermit {
     machine: Arc<Machine>,
@@ -41,7 +41,7 @@ impl OwnedPermit {
 macro_rules! recording {
     ($permit:ty) => {
         impl $permit {
-            /// Records a result by what it says about the dependency.
+            /// Classifies a result, and records it as a success or a failure of the dependency.
             #[inline]
             pub fn record<T, E: Classify>(self, result: &Result<T, E>) {
                 self.finish(Outcome::of(result));

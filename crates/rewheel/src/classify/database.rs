@@ -12,12 +12,12 @@ impl Matcher {
     /// Repeat a transaction as a whole, on a new connection if the old one broke. If a connection
     /// breaks during a commit, it is unknown whether the commit succeeded.
     ///
-    /// Not matched, although some are temporary: statements that were cancelled because they took
-    /// too long, since repeating a slow query adds to the load; and pools without a free
-    /// connection, which belong to this process.
+    /// Two types of errors are not matched, although some of them are temporary. The first type
+    /// is a statement that was cancelled because it took too long: repeating a slow query adds
+    /// load. The second type is a connection pool without a free connection, because this pool belongs to the process itself.
     ///
-    /// This reads messages. For servers with messages in another language than English, match their
-    /// codes instead. A message that quotes user data can contain one of these texts.
+    /// The matcher reads the error messages. If the messages of a server are not in English, match
+    /// its error codes instead. A message that quotes user data can contain one of these texts.
     ///
     /// ```
     /// use rewheel::Matcher;

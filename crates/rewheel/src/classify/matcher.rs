@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Matches errors by message, type or cause.
 ///
-/// A matcher checks an error together with all its sources. It is composed of small matchers, and cheap to clone.
+/// A matcher checks an error together with all its sources. A matcher can be combined from smaller matchers, and is cheap to clone.
 ///
 /// ```
 /// use rewheel::{Matcher, StatusSet};
@@ -68,12 +68,12 @@ enum Node {
 }
 
 impl Matcher {
-    /// Matches errors that at least one of these matches; none if the list is empty.
+    /// Matches an error if at least one of these matchers matches it. With an empty list, it matches no error.
     pub fn any(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::Any(matchers.into_iter().collect()))
     }
 
-    /// Matches errors that all of these match; every error if the list is empty.
+    /// Matches an error if all of these matchers match it. With an empty list, it matches every error.
     pub fn all(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::All(matchers.into_iter().collect()))
     }
@@ -102,7 +102,7 @@ impl Matcher {
 
     /// Matches an error if its message, or that of one of its sources, contains this text, ignoring case.
     ///
-    /// An empty text matches nothing: an unset setting must not make every error retryable.
+    /// An empty text matches nothing. Otherwise an empty setting would make every error retryable.
     pub fn text(text: &str) -> Matcher {
         Matcher::texts([text])
     }
@@ -124,7 +124,7 @@ impl Matcher {
         Matcher::source_where(|_: &T| true)
     }
 
-    /// Matches an error that is, or was caused by, a `T` for which this is true.
+    /// Matches an error that is, or was caused by, a `T` for which the closure returns true.
     ///
     /// ```
     /// use rewheel::Matcher;
@@ -166,7 +166,7 @@ impl Matcher {
 
     /// Returns whether this error, together with its sources, matches.
     ///
-    /// Checks at most 64 errors of one chain, so that circular sources end too.
+    /// Checks at most 64 errors of one chain, so that the check also ends if the sources form a circle.
     pub fn matches(&self, error: &(dyn Error + 'static)) -> bool {
         match &*self.0 {
             Node::Any(matchers) => matchers.iter().any(|matcher| matcher.matches(error)),

@@ -1,4 +1,4 @@
-//! Reads the delay that a callee asked for (`Retry-After`).
+//! Reads the delay that a called service asked for (`Retry-After`).
 
 use super::Verdict;
 use std::time::{Duration, SystemTime};
@@ -17,24 +17,23 @@ use std::time::{Duration, SystemTime};
 pub enum RetryAfter {
     /// Wait for this long.
     Delay(Duration),
-    /// Wait until this time of the callee's clock.
+    /// Wait until this time, by the clock of the called service.
     At(SystemTime),
 }
 
 impl RetryAfter {
-    /// The longest delay that a callee may ask for.
+    /// The longest delay that a called service may ask for.
     ///
-    /// The header comes from the other side: 999999999, by mistake or on purpose, would stop the
-    /// client for 31 years. An hour is longer than callees normally ask for, and short enough to be
-    /// noticed. A policy's own limits may shorten the delay further.
+    /// The called service chooses the value of the header: 999999999 seconds, by mistake or on
+    /// purpose, would stop the client for 31 years. Services normally ask for less than an hour,
+    /// and users notice a wait of an hour. A policy's own limits may shorten the delay further.
     pub const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
 
     /// Parses the header's value: whole seconds, or a date in any of the three HTTP formats.
     /// Surrounding space is ignored.
     ///
-    /// Returns `None` for anything else (a negative number, a fraction, an empty text), so that a
-    /// caller falls back to its own backoff. A number that is too large for a [`Duration`] becomes
-    /// the largest one.
+    /// Returns `None` for anything else (a negative number, a fraction, an empty text), so that
+    /// the caller can use its own backoff instead. A number that is too large for a [`Duration`] becomes the largest one.
     pub fn parse(value: &str) -> Option<RetryAfter> {
         let value = value.trim_ascii();
         if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -47,9 +46,8 @@ impl RetryAfter {
 
     /// Parses an HTTP date, such as a response's `Date` header.
     ///
-    /// This is the `now` for [`delay`](RetryAfter::delay) and
-    /// [`Class::of_response`](crate::Class::of_response): it comes from the clock that
-    /// `Retry-After` was computed with.
+    /// Use the result as `now` for [`delay`](RetryAfter::delay) and
+    /// [`Class::of_response`](crate::Class::of_response), because the same clock computed `Retry-After`.
     pub fn parse_date(value: &str) -> Option<SystemTime> {
         httpdate::parse_http_date(value.trim_ascii()).ok()
     }
@@ -68,7 +66,7 @@ impl RetryAfter {
 /// Parses the value of gRPC's `grpc-retry-pushback-ms`.
 ///
 /// The value is the delay in milliseconds, at most [`RetryAfter::DELAY_MAX`]. A negative value
-/// means that the server does not want a retry; gRPC requires that an invalid value means the same.
+/// means that the server does not want a retry; by the rules of gRPC, an invalid value also means this.
 ///
 /// ```
 /// use rewheel::{Verdict, grpc_pushback};

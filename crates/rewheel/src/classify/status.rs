@@ -17,7 +17,7 @@ const NONE: &str = "none";
 
 /// A set of HTTP statuses from 100 to 599.
 ///
-/// As text it is a list of statuses, classes and ranges, separated by spaces or commas:
+/// The text form is a list of statuses, classes and ranges, separated by spaces or commas:
 ///
 /// ```
 /// use rewheel::StatusSet;
@@ -56,7 +56,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// Panics if it is not within 100 to 599; in a constant that is a compile error.
+    /// Panics if the value is not within 100 to 599; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn with(self, status: u16) -> StatusSet {
@@ -117,7 +117,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// Panics if it is not within 1 to 5; in a constant that is a compile error.
+    /// Panics if the value is not within 1 to 5; in a constant that is a compile error.
     #[must_use]
     #[track_caller]
     pub const fn with_class(self, class: u16) -> StatusSet {
@@ -300,12 +300,12 @@ impl Class {
 
     /// Classifies an HTTP response by its status and its `Retry-After` header.
     ///
-    /// A valid header turns `Retry` into `RetryAfter` of at most [`RetryAfter::DELAY_MAX`]; an invalid one counts as absent. It
-    /// also makes a 409 retryable: a callee uses this while the same request is in progress (as an idempotency layer does). It
-    /// does not change other permanent failures.
+    /// A valid header turns `Retry` into `RetryAfter` of at most [`RetryAfter::DELAY_MAX`]; an invalid header is ignored. A
+    /// valid header also makes a 409 retryable: a service sends this response while the same request is still in progress (an
+    /// idempotency layer does this). The header does not change other permanent failures.
     ///
-    /// `now` matters only for a header that contains a date. Pass the response's own `Date` if there is one: then both dates come
-    /// from one clock, and its offset does not matter.
+    /// `now` matters only for a header that contains a date. Pass the `Date` header of the response if there is one: then both
+    /// dates come from the same clock, and it does not matter if this clock is wrong.
     ///
     /// ```
     /// use rewheel::{Class, RetryAfter, Verdict};

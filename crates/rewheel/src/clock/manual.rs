@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A clock for tests: time advances only when the test says so, so tests neither wait nor flake.
+/// A clock for tests: time advances only when the test advances it, so tests do not wait and are not flaky.
 ///
 /// Clones share one time. Pass `&clock` to any policy, then either [`drive`](ManualClock::drive) a
 /// call to its end, or [`advance`](ManualClock::advance) the time manually and check the result.
@@ -51,7 +51,7 @@ struct Sleepers {
 pub(super) type SleeperKey = (Moment, u64);
 
 impl ManualClock {
-    /// Starts at zero.
+    /// Creates a clock that starts at zero.
     pub fn new() -> ManualClock {
         ManualClock::default()
     }
@@ -80,11 +80,11 @@ impl ManualClock {
         true
     }
 
-    /// Runs `call` to its end, advancing the time whenever it waits.
+    /// Runs `call` to its end, and advances the time whenever the call waits.
     ///
-    /// For calls that wait for this clock, and for other tasks of a current-thread runtime. A call
-    /// that waits for real I/O, or for a policy with another clock, would see its timeouts pass at
-    /// once: advance the time manually there.
+    /// For calls that wait for this clock, and for other tasks of a current-thread runtime. Do not
+    /// use it for a call that waits for real I/O or for a policy with another clock, because its
+    /// timeouts would pass at once. Advance the time manually for such a call.
     pub fn drive<F: IntoFuture>(&self, call: F) -> Drive<F::IntoFuture> {
         Drive { call: call.into_future(), clock: self.clone(), turns_given: 0 }
     }

@@ -27,7 +27,7 @@ impl IdempotencyKey {
     /// Maximum length of a key. A UUID has 36 bytes.
     pub const BYTES_MAX: usize = 255;
 
-    /// Creates the key of a caller. Callers cannot see what is stored under the keys of others: `scope` is any value that
+    /// Creates the key of a caller. A caller cannot read the responses of other callers: `scope` is any value that
     /// separates callers, such as a tenant or an account.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// Keeps idempotency keys in memory: for a service with one process, and for tests.
 ///
-/// Limited in keys and bytes. When it is full of keys that have not expired, new ones are refused: removing one could run its
-/// work twice. All keys are lost when the process ends.
+/// Limited in keys and bytes. When it is full of keys that have not expired, it refuses new keys: if it removed a key, the
+/// work of that key could run twice. All keys are lost when the process ends.
 ///
 /// ```
 /// use rewheel::{Idempotency, MemoryIdempotency};
@@ -51,7 +51,7 @@ struct Entry {
 }
 
 impl MemoryIdempotency {
-    /// A response of at most this size is stored even if the store is full: it only says that there is no response.
+    /// A response of at most this size is stored even if the store is full, because it only records that the response was not kept.
     pub const SMALL_ANSWER_BYTES: usize = 64;
 
     /// Number of expired keys removed at once when space is needed.

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 /// Stores requests by key, the run in progress, and the response.
 ///
-/// A store has its own clock, the only one that all its users agree on, so methods take durations. Every method may be repeated
-/// when its response was lost. A store is correct if it passes `idempotency_conformance!` of `rewheel-testkit`.
+/// All times are measured by the clock of the store, so the arguments of the methods are durations. Every method may be
+/// repeated when its response was lost. A store is correct if it passes `idempotency_conformance!` of `rewheel-testkit`.
 #[async_trait]
 pub trait IdempotencyStore: Send + Sync + fmt::Debug {
-    /// Starts a run under a key, or returns why not. Of all concurrent requests one gets [`Begun::Run`]. [`StoredKey::judge`]
-    /// decides by the stored data.
+    /// Starts a run for a key, or returns why it did not start. Of all concurrent requests one gets [`Begun::Run`].
+    /// [`StoredKey::judge`] decides by the stored data.
     async fn begin(&self, begin: &Begin) -> Result<Begun, IdempotencyStoreError>;
 
     /// Extends the lease of a run from now on. Returns whether the run still has the key.
     async fn renew(&self, ticket: &Ticket, lease: Duration) -> Result<bool, IdempotencyStoreError>;
 
-    /// Stores the response for the retention of the ticket, if the run still has the key: an expired lease does not matter while
-    /// no other run took the key.
+    /// Stores the response for the retention of the ticket, if the run still has the key. An expired lease does not matter if no
+    /// other run has taken the key.
     async fn finish(
         &self,
         ticket: &Ticket,
@@ -63,8 +63,8 @@ impl<T: IdempotencyStore + ?Sized> IdempotencyStore for Arc<T> {
     }
 }
 
-/// A new id for each run. Every write of a run names it, so that a run that lost its key cannot overwrite the response of
-/// another. Not a counter, because a key may be deleted meanwhile and would count from the beginning again.
+/// A new id for each run. Every write of a run contains this id, so that a run that lost its key cannot overwrite the
+/// response of another run. The id is not a counter, because a counter would start again if the key is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RunId([u8; 16]);
 
@@ -124,11 +124,11 @@ pub struct Begin {
     pub fingerprint: Fingerprint,
     /// The id of the run.
     pub run: RunId,
-    /// How long the run has the key unless it renews.
+    /// How long the run has the key if it does not renew its lease.
     pub lease: Duration,
     /// Retention of the key if the run dies.
     pub keep: Duration,
-    /// What to do about a run that died before.
+    /// What to do if an earlier run died.
     pub after_crash: AfterCrash,
 }
 
@@ -197,7 +197,7 @@ pub struct StoredKey {
 pub enum Judged {
     /// Return this result.
     Answer(Begun),
-    /// The request takes the key, if it has not changed meanwhile.
+    /// The request takes the key, if the stored data has not changed since it was read.
     Take,
 }
 

@@ -84,7 +84,7 @@ impl RateLimiter {
     /// As [`per`](RateLimiter::per), without the panic.
     ///
     /// # Errors
-    /// Rejects a rate of no calls, of more than one a nanosecond, and a period above a century.
+    /// Rejects a rate of zero calls, a rate of more than one call per nanosecond, and a period above a century.
     pub fn try_per(calls: u32, period: Duration) -> Result<RateLimiterBuilder, SettingError> {
         let shown = format_args!("{calls} per {}", text(period));
         let rule = rate(calls, period).map_err(|rule| rule.with(shown))?;
@@ -94,7 +94,7 @@ impl RateLimiter {
     /// As [`sliding_window`](RateLimiter::sliding_window), without the panic.
     ///
     /// # Errors
-    /// Rejects a window of no calls, or below a microsecond.
+    /// Rejects a window of zero calls, and a window below a microsecond.
     pub fn try_sliding_window(
         calls: u32,
         length: Duration,
@@ -109,8 +109,7 @@ impl RateLimiterBuilder {
     /// As [`burst`](RateLimiterBuilder::burst), without the panic.
     ///
     /// # Errors
-    /// Rejects a burst of none, one that takes more than a century to refill, and any burst on a
-    /// sliding window.
+    /// Rejects a burst of zero, a burst that takes more than a century to refill, and any burst of a sliding window.
     pub fn try_burst(mut self, calls: u32) -> Result<RateLimiterBuilder, SettingError> {
         self.rule = burst(self.rule, calls).map_err(|rule| rule.with(calls))?;
         Ok(self)
@@ -119,7 +118,7 @@ impl RateLimiterBuilder {
     /// As [`keyed`](RateLimiterBuilder::keyed), without the panic.
     ///
     /// # Errors
-    /// Rejects room for no key.
+    /// Rejects a limit of zero keys.
     pub fn try_keyed<K: Hash + Eq + Clone>(
         self,
         keys_max: usize,

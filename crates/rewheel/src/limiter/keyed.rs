@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// One rate limiter per key, for a limited number of keys. Clones share them.
 ///
-/// When a new key exceeds the limit, keys whose full limit is available again are removed: a new limiter would be the same. If
-/// there are none, the excess keys share one limiter, so a flood of random keys neither fills the memory nor gives any key a
-/// fresh allowance.
+/// When a new key exceeds the limit, keys whose full limit is available again are removed, because a new limiter would have
+/// the same state. If there are no such keys, all further keys share one limiter. So very many random keys cannot fill the
+/// memory, and no key gets a new limit.
 ///
 /// ```
 /// use rewheel::RateLimiter;

@@ -114,8 +114,8 @@ const QUEUE_WAIT: Meter = Meter::new(
     "Time that calls waited for a rate limiter or a bulkhead.",
 );
 
-/// Counts what policies do. One for a program: pass it to every call, pipeline, breaker, limiter and bulkhead to be counted; they
-/// are distinguished by name.
+/// Counts what policies do. Create one for a program, and pass it to every call, pipeline, breaker, limiter and bulkhead that you
+/// want to count. The label `name` tells them apart.
 ///
 /// ```
 /// use rewheel::otel::Metrics;

@@ -35,7 +35,7 @@ where
     /// Makes the call, blocking this thread for the attempts and for all waits.
     ///
     /// # Errors
-    /// Says why it was given up, with the last error.
+    /// Returns why the call was given up, with the last error.
     pub fn call(mut self) -> Result<T, Error<E>> {
         let policies = &self.setup.policies;
         let plan = policies.plan().0;

@@ -9,7 +9,7 @@ use crate::retry::marker::{Async, Blocking};
 use crate::retry::{Attempt, ByClassify, Call, Hooks, Judge};
 use std::future::{Future, IntoFuture};
 
-/// The pipeline of a [`Call`], with what else the call is given. There is no need to name it.
+/// The pipeline of a [`Call`], with the options of the call. You do not need to name this type.
 #[derive(Debug)]
 pub struct InPipeline<P> {
     pub(super) policies: P,
@@ -23,12 +23,12 @@ impl<P> InPipeline<P> {
     }
 }
 
-/// A [`Call`] under a pipeline, before it is given any option.
+/// A [`Call`] under a pipeline, without options.
 pub type PipelineCall<'a, F, M, K = NoKey> =
     Call<F, M, ByClassify, (), InPipeline<&'a Pipeline<K>>>;
 
 impl<K> Pipeline<K> {
-    /// Makes a call under these policies: `.await` it. The operation runs once per attempt.
+    /// Makes a call under these policies: `.await` the result. The operation runs once per attempt.
     ///
     /// The call takes the options that [`.retry()`](crate::Retryable::retry) takes: `when`,
     /// `when_matches`, `judge`, `when_ok`, the hooks and `cancel`.
@@ -55,8 +55,7 @@ impl<K> Pipeline<K> {
     /// # }
     /// ```
     ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits and slots, and
-    /// leaves every line.
+    /// Cancel safe: dropping the call drops the running attempt, gives back permits and slots, and leaves every queue.
     #[inline]
     pub fn run<F, Fut, T, E>(
         &self,
@@ -69,10 +68,10 @@ impl<K> Pipeline<K> {
         Call::new(operation, InPipeline::new(self))
     }
 
-    /// As [`run`](Pipeline::run), for an operation that blocks: `.call()` it.
+    /// As [`run`](Pipeline::run), for an operation that blocks: use `.call()` on the result.
     ///
     /// A timeout cannot interrupt the operation: a result that comes too late still counts.
-    /// Timeouts bound the waits, and no attempt starts after them.
+    /// A timeout ends the waits between attempts, and no attempt starts after the timeout.
     ///
     /// ```
     /// use rewheel::{Category, Class, Pipeline, Retry, millis};
@@ -104,8 +103,8 @@ impl<K> Pipeline<K> {
 }
 
 impl<F, M, J, H, P> Call<F, M, J, H, InPipeline<P>> {
-    /// Gives up as soon as the token is cancelled: in an attempt, between two, and in the line of a
-    /// limiter or a bulkhead. A blocking attempt is not interrupted; the wait after it is.
+    /// Gives up as soon as the token is cancelled: during an attempt, between two attempts, and in
+    /// the queue of a limiter or a bulkhead. A blocking attempt is not interrupted, but the wait after it is interrupted.
     ///
     /// Breakers count a cancelled attempt neither as a success nor as a failure.
     pub fn cancel(mut self, token: &CancelToken) -> Call<F, M, J, H, InPipeline<P>> {
@@ -115,7 +114,7 @@ impl<F, M, J, H, P> Call<F, M, J, H, InPipeline<P>> {
 }
 
 impl<'a, F, M, J, H, K> Call<F, M, J, H, InPipeline<&'a Pipeline<K>>> {
-    /// Says which key the call has, for the keyed steps of its pipeline; see
+    /// Sets the key of the call, for the keyed steps of its pipeline; see
     /// [`Pipeline::keyed`](crate::Pipeline::keyed).
     pub fn key<'k, Q: ?Sized>(self, key: &'k Q) -> Call<F, M, J, H, InPipeline<WithKey<'k, K, Q>>>
     where

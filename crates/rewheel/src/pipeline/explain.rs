@@ -29,11 +29,11 @@ pub struct Explanation {
     pub steps: Vec<String>,
     /// The maximum time of a call, if it is limited.
     pub time_max: Option<Duration>,
-    /// The maximum number of calls to the dependency that one call can become.
+    /// The maximum number of calls to the dependency that one call can cause through retries.
     pub amplification_max: u64,
-    /// What limits the retries of all calls together, if anything does.
+    /// The retry budget that limits the retries of all calls together, if there is one.
     pub retry_budget: Option<String>,
-    /// What about this stack defeats itself.
+    /// Problems of this pipeline.
     pub warnings: Vec<Warning>,
 }
 
@@ -43,9 +43,9 @@ pub struct Explanation {
 pub enum Warning {
     /// The breaker sees one result per series of attempts, and cannot stop the series.
     BreakerOutsideRetry,
-    /// A slot is held during the waits between attempts.
+    /// A call keeps its slot while it waits between attempts.
     BulkheadOutsideRetry,
-    /// Retries are not counted, so the limit can be exceeded several times.
+    /// The limiter does not count retries, so the calls can be several times above the limit.
     LimiterOutsideRetry,
     /// The attempts can multiply.
     RetryInsideRetry,
@@ -55,7 +55,7 @@ pub enum Warning {
     AttemptTimeoutOutsideRetry,
     /// The first attempt may use up the time of all others.
     AttemptTimeoutNotBelowTimeout,
-    /// A call that hangs never fails, so it is neither retried nor counted by a breaker.
+    /// A call that hangs never fails, so no retry repeats it and no breaker counts it.
     NothingEndsAnAttempt,
     /// An adaptive backoff needs the recent failure ratio; without statistics it always uses the
     /// full factor.
@@ -65,7 +65,7 @@ pub enum Warning {
     /// More than [`Pipeline::ATTEMPTS_WARN`](crate::Pipeline::ATTEMPTS_WARN) attempts: they mostly
     /// add load.
     ManyAttempts,
-    /// A call with retries has no longest time.
+    /// The total time of a call with its retries has no limit.
     NoTotalLimit,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Warning {
                 "rate limiter outside of retry: retries do not count against the limit; move it inside the retry"
             }
             Warning::RetryInsideRetry => {
-                "retry inside of retry: attempts can multiply; keep the one nearest to the call"
+                "retry inside of retry: attempts can multiply; keep only the retry nearest to the call"
             }
             Warning::TimeoutInsideRetry => {
                 "timeout inside of retry: it limits each attempt; use attempt_timeout if you want that, or move it outside the retry"
@@ -95,8 +95,7 @@ impl fmt::Display for Warning {
                 "the attempt timeout is not shorter than the total timeout, so no time is left for a retry; make it shorter"
             }
             Warning::NothingEndsAnAttempt => {
-                "no timeout ends an attempt: a call that hangs never fails, so it is neither \
-                 retried nor seen by a breaker; add attempt_timeout"
+                "no attempt timeout: a call that hangs never fails, so no retry repeats it and no breaker counts it; add attempt_timeout"
             }
             Warning::AdaptiveWithoutStatistics => {
                 "adaptive backoff without statistics always uses its longest delays; add statistics"
@@ -105,8 +104,7 @@ impl fmt::Display for Warning {
                 "fixed delay without jitter: clients that fail together retry together; add jitter"
             }
             Warning::ManyAttempts => {
-                "more than 10 attempts: an outage multiplies the load on the dependency; make \
-                 fewer, or use a durable job"
+                "more than 10 attempts: an outage multiplies the load on the dependency; lower attempts_max, or use a durable job"
             }
             Warning::NoTotalLimit => {
                 "no total limit: a call with its retries may take forever; add timeout as the \

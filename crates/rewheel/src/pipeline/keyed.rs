@@ -9,7 +9,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// The key type of a [`Pipeline`] that has no keyed steps. There is no value of it.
+/// The key type of a [`Pipeline`] that has no keyed steps. This type has no values.
 #[derive(Clone, Copy, Debug)]
 pub enum NoKey {}
 
@@ -50,10 +50,10 @@ impl fmt::Display for Keyed {
 }
 
 impl Pipeline {
-    /// Starts with no policy, for calls that have a key: a host, a tenant, an account. Keyed steps
-    /// then go by the breaker or the limit of that key. All keyed steps have the same key type.
+    /// Creates a pipeline without policies, for calls that have a key: a host, a tenant, an
+    /// account. Keyed steps then use the breaker or the limiter of that key. All keyed steps have the same key type.
     ///
-    /// Every call names its key with [`key`](crate::Call::key), or does not compile.
+    /// Every call must set its key with [`key`](crate::Call::key); otherwise it does not compile.
     ///
     /// ```
     /// use rewheel::{CircuitBreaker, Pipeline, RateLimiter, Retry, GiveUpReason, millis};
@@ -90,7 +90,7 @@ impl Pipeline {
 }
 
 impl<K: Hash + Eq + Clone> Pipeline<K> {
-    /// Refuses while the breaker of the call's key is open. A refusal is not retried.
+    /// Refuses a call while the breaker of its key is open. A refusal is not retried.
     #[must_use]
     pub fn circuit_breaker_keyed(self, breakers: &KeyedCircuitBreaker<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::CircuitBreaker, breakers.name().to_owned());
@@ -98,8 +98,8 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
         self.step_keyed(step, kind, name, breakers.describe())
     }
 
-    /// Refuses if the limit of the call's key is reached. It does not wait, but inside of a retry a
-    /// refusal is retried, after the time that the limiter names.
+    /// Refuses a call if the limit of its key is reached. This step does not wait, but a retry
+    /// around it repeats the refused call after the time that the limiter returns.
     #[must_use]
     pub fn rate_limiter_keyed(self, limiters: &KeyedRateLimiter<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::RateLimiter, limiters.name().to_owned());
@@ -143,7 +143,7 @@ mod sealed {
     impl<K> Sealed for super::OwnedKey<K> {}
 }
 
-/// Lets [`Policies`] hand out what is private.
+/// Gives [`Policies`] access to the private plan of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRef<'a>(pub(super) &'a Plan);
 
@@ -167,7 +167,7 @@ impl Policies for &Pipeline {
     }
 }
 
-/// A pipeline with the key of one call. There is no need to name it.
+/// A pipeline with the key of one call. You do not need to name this type.
 pub struct WithKey<'a, K, Q: ?Sized> {
     pub(super) pipeline: &'a Pipeline<K>,
     pub(super) key: &'a Q,
@@ -188,7 +188,7 @@ where
     }
 }
 
-/// A pipeline with the key of one request, for futures that own everything. There is no need to name it.
+/// A pipeline with the key of one request, for futures that own all their data. You do not need to name this type.
 #[cfg(feature = "tower")]
 pub struct OwnedKey<K> {
     pub(crate) pipeline: Pipeline<K>,

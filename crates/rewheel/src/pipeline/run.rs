@@ -19,8 +19,7 @@ use std::task::{Context, Poll};
 pin_project! {
     /// The future of [`Pipeline::run`](super::Pipeline::run).
     ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits and slots, and
-    /// leaves every line.
+    /// Cancel safe: dropping the future drops the running attempt, gives back permits and slots, and leaves every queue.
     #[must_use = "a future does nothing until it is awaited"]
     pub struct Run<P: Policies, F, Fut, E, J, H = ()> {
         policies: P,

@@ -124,7 +124,7 @@ pub mod marker {
 ///
 /// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). Dropping
 /// it at any time cancels the running attempt or the delay.
-#[must_use = "nothing is called until it is awaited, or called if it blocks"]
+#[must_use = "the call does not start until you await it, or until `.call()` if it is blocking"]
 #[derive(Debug)]
 pub struct Call<F, M, J = ByClassify, H = (), S = Setup<Plain>> {
     pub(crate) operation: F,
@@ -142,7 +142,7 @@ impl<F, M, S> Call<F, M, ByClassify, (), S> {
 }
 
 impl<F, M: Mode, H, S> Call<F, M, ByClassify, H, S> {
-    /// Retries the errors for which `when` says so; for errors that do not implement
+    /// Retries the errors for which `when` returns true. Use it for errors that do not implement
     /// [`Classify`](crate::Classify).
     pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H, S> {
         self.judged_by(ByWhen(when))
@@ -185,10 +185,10 @@ impl<F, M: Mode, H, S> Call<F, M, ByClassify, H, S> {
 }
 
 impl<F, M: Mode, J, H, S> Call<F, M, J, H, S> {
-    /// Also retries successes that `when` is not content with. If the last attempt ends like that,
-    /// the call returns what it has.
+    /// Also retries successful results for which `when` returns true. If the last attempt has such
+    /// a result, the call returns it.
     ///
-    /// Comes after `when`, `when_matches` or `judge`, where there is one of them.
+    /// If you also use `when`, `when_matches` or `judge`, call `when_ok` after it.
     pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H, S> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
@@ -231,33 +231,33 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, Setup<O>> {
         Call { operation, mode, judge, hooks, setup: Setup { policy: setup.policy, options } }
     }
 
-    /// Goes on at a later attempt, where an earlier process left off.
+    /// Continues with a later attempt, where an earlier process stopped.
     pub fn starting_at(self, attempt: u32) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.first_attempt = attempt)
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     pub fn clock(self, clock: impl Into<Clock>) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.clock = clock.into())
     }
 
-    /// Draws jitter from a seed.
+    /// Uses this random source for jitter.
     pub fn random(self, random: &Random) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.random = random.clone())
     }
 
-    /// Retries only as much as a budget allows, which is shared with other calls.
+    /// Limits the retries by a budget that other calls share.
     pub fn retry_budget(self, budget: &RetryBudget) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.budget = Some(budget.clone()))
     }
 
-    /// Counts this call among the others to the same dependency.
+    /// Counts this call in these statistics, together with other calls to the same dependency.
     pub fn statistics(self, statistics: &Statistics) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.statistics = Some(statistics.clone()))
     }
 
-    /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the delay
-    /// after it is.
+    /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted, but the
+    /// delay after it is interrupted.
     pub fn cancel(self, token: &CancelToken) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.cancel = Some(token.cancelled()))
     }

@@ -71,7 +71,7 @@ impl<T, E, J: FnMut(&Result<T, E>) -> Class> Judge<T, E> for ByJudge<J> {
     }
 }
 
-/// Also retries successes that a closure selects, besides what `judge` retries.
+/// Retries what `judge` retries, and also successes that a closure selects.
 #[derive(Clone, Copy, Debug)]
 pub struct OrWhenOk<J, W> {
     pub(super) judge: J,

@@ -12,9 +12,9 @@ use crate::random::Random;
 use crate::statistics::Statistics;
 use std::sync::Arc;
 
-/// The retry policy of a call, with what else the call is given. There is no need to name it.
+/// The retry policy of a call, with the other options of the call. You do not need to name this type.
 ///
-/// Aligned for the widest copies that every processor has: these are slow across cache lines.
+/// The alignment makes copies of this type fast: wide copies that cross a cache line are slow.
 #[derive(Debug)]
 #[repr(align(16))]
 pub struct Setup<O> {

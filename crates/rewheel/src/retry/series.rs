@@ -29,8 +29,7 @@ impl Attempt {
         self.number
     }
 
-    /// Returns whether an earlier attempt was made: `true` may mean that the callee has already
-    /// seen this request.
+    /// Returns whether an earlier attempt was made: if `true`, the called service may have received this request before.
     pub const fn is_retry(self) -> bool {
         self.number > 1
     }
@@ -40,8 +39,8 @@ impl Attempt {
         self.number >= self.attempts_max
     }
 
-    /// Returns how much time was left for this attempt when it started. Pass it to the callee, so
-    /// that it does not work for a caller that is gone.
+    /// Returns how much time was left for this attempt when it started. Pass it to the called
+    /// service, so that the service does not work for a caller that no longer waits.
     pub const fn time_left(self) -> Option<Duration> {
         if self.time_left == UNLIMITED { None } else { Some(Duration::from_nanos(self.time_left)) }
     }
@@ -127,8 +126,7 @@ impl Series {
         self.position.set_failure_ratio(ratio);
     }
 
-    /// Sets the delay before this attempt for a decorrelated backoff, if an earlier process waited
-    /// it.
+    /// Sets the previous delay for a decorrelated backoff, if an earlier process made this delay.
     pub fn set_previous(&mut self, delay: Duration) {
         self.position.previous = nanos(delay);
     }

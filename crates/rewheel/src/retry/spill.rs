@@ -1,4 +1,4 @@
-//! Hands a call that ran out of attempts to a durable engine.
+//! Continues a call that ran out of attempts as a durable job.
 
 use super::Call;
 use super::call::marker::{Async, Blocking};
@@ -19,8 +19,8 @@ pub trait Spill<J> {
     /// Why the work was not accepted.
     type Error;
 
-    /// Takes the work over; once it answers, the work is safe. `failed` says what was tried before:
-    /// its attempts should count.
+    /// Stores the work as a durable job. When it returns `Ok`, the work is safe. `failed` describes
+    /// the call that failed; its attempts should count as attempts of the job.
     fn spill(
         &self,
         job: J,
@@ -28,17 +28,17 @@ pub trait Spill<J> {
     ) -> impl Future<Output = Result<Self::Receipt, Self::Error>> + Send;
 }
 
-/// What was tried before a call is handed over.
+/// Describes a failed call that continues as a durable job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailedCall {
     /// How many times the call was made.
     pub attempts: u32,
-    /// How long it took altogether, waits included.
+    /// Total time of the call, including delays.
     pub elapsed: Duration,
-    /// Why it was given up.
+    /// Why the call was given up.
     pub why: GiveUpReason,
-    /// What kind the last failure was.
+    /// Category of the last failure.
     pub category: Category,
 }
 
@@ -59,17 +59,17 @@ impl FailedCall {
 pub enum SpillOutcome<T, R> {
     /// The call succeeded in this process.
     Done(T),
-    /// The work was handed over.
+    /// The work was stored as a durable job.
     Spilled(R),
 }
 
-/// Error: a call failed, and could not be handed over.
+/// Error: a call failed, and could not be stored as a job.
 #[derive(Debug)]
 pub struct SpillError<E, S> {
     /// Why the call was given up.
     pub call: Error<E>,
-    /// Why it could not be handed over. `None` if it was not offered: the call was cancelled, or a
-    /// tower service did not become ready.
+    /// Why the job could not be stored. `None` if no job was submitted, because the call was
+    /// cancelled or a tower service did not become ready.
     pub spill: Option<S>,
 }
 
@@ -97,10 +97,10 @@ impl<F, A, Fut, T, E, J, H, S> Call<F, Async<A, Fut, T, E>, J, H, S>
 where
     Self: IntoFuture<Output = Result<T, Error<E>>>,
 {
-    /// Makes the call; if it is given up, hands `job` to a durable engine. Give the job the same
-    /// key as the call itself, so that doing both is harmless.
+    /// Makes the call. If the call is given up, submits `job` to a durable engine. Use the same
+    /// idempotency key for the job and for the call itself, so that it does no harm if both run.
     ///
-    /// A cancelled call is not handed over.
+    /// A cancelled call is not stored as a job.
     ///
     /// ```
     /// use rewheel::{SpillOutcome, FailedCall, Retry, Retryable, Spill, millis};
@@ -133,7 +133,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Says why the call was given up, and why it could not be handed over.
+    /// Returns why the call was given up, and why the job could not be stored.
     pub async fn or_spill_to<D, W>(
         self,
         spill: &D,
@@ -154,13 +154,12 @@ where
     Self: Blocks<T, E>,
 {
     /// As [`or_spill_to`](Call::or_spill_to), for a call that blocks: this thread is blocked until the
-    /// job is handed over.
+    /// job is stored.
     ///
-    /// Use it where blocking is allowed, as in `tokio::task::spawn_blocking`: what takes the job over
-    /// may need the threads of its runtime for that.
+    /// Use it only where blocking is allowed, as in `tokio::task::spawn_blocking`, because storing
+    /// the job may need the threads of the runtime.
     ///
-    /// # Errors
-    /// As there.
+    /// # Errors As for `or_spill_to`.
     pub fn call_or_spill_to<D, W>(
         self,
         spill: &D,
@@ -176,7 +175,7 @@ where
     }
 }
 
-/// A [`Call`] that can be made by blocking. There is no need to name it.
+/// A [`Call`] of a blocking operation. You do not need to name this trait.
 pub trait Blocks<T, E> {
     #[doc(hidden)]
     fn make_call(self) -> Result<T, Error<E>>;

@@ -7,10 +7,10 @@ use std::fmt;
 use std::hash::Hash;
 
 impl<K: Hash + Eq + Clone> Pipeline<K> {
-    /// Creates a tower layer of these policies for requests that have a key: a host, a tenant, an account. `key` reads it from
-    /// the request, once; all attempts of the request have the same key. Keyed steps then go by the breaker or the limit of that
-    /// key, exactly as for [`run`](Pipeline::run) with [`key`](crate::Call::key). Every value is a key, an empty text too: for
-    /// requests without a key, choose one that they share, or give them another service.
+    /// Creates a tower layer of these policies for requests that have a key: a host, a tenant, an account. `key` reads the key
+    /// from the request, once; all attempts of the request have the same key. Keyed steps then use the breaker or the limiter of
+    /// that key, exactly as for [`run`](Pipeline::run) with [`key`](crate::Call::key). Every value is a key, also an empty
+    /// text. For requests without a key, return one common key, or send them through another service.
     ///
     /// ```
     /// use rewheel::{CircuitBreaker, GiveUpReason, Pipeline};
@@ -40,7 +40,7 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     /// # }
     /// ```
     ///
-    /// A pipeline with keyed steps has no other layer:
+    /// `layer` does not accept a pipeline with keyed steps:
     ///
     /// ```compile_fail
     /// # fn forgets_the_key(policies: rewheel::Pipeline<String>) {
@@ -55,13 +55,13 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     }
 }
 
-/// A pipeline whose key is read from each request. Made by [`Pipeline::layer_keyed`]. There is no need to name it.
+/// A pipeline whose key is read from each request. Created by [`Pipeline::layer_keyed`]. You do not need to name this type.
 pub struct ByKey<K, F> {
     pipeline: Pipeline<K>,
     key: F,
 }
 
-/// Finds the policies of a request. There is no need to name it.
+/// Finds the policies of a request. You do not need to name this trait.
 pub trait ForRequest<Req>: sealed::Sealed {
     #[doc(hidden)]
     type Policies: Policies;

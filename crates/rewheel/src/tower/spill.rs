@@ -1,4 +1,4 @@
-//! Hands requests that were given up to something that outlives the process.
+//! Continues requests that were given up as durable jobs.
 
 use super::{ForRequest, PipelineLayer, PipelineService, ResponseFuture};
 use crate::error::Error;
@@ -13,8 +13,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 impl<J, P> PipelineLayer<J, P> {
-    /// Hands requests that are given up to something that outlives this process: `job` makes the job
-    /// of a request. A response is then [`SpillOutcome::Done`] or [`SpillOutcome::Spilled`].
+    /// If a request is given up, stores it as a durable job. The closure `job` creates the job of a
+    /// request. A response is then [`SpillOutcome::Done`] or [`SpillOutcome::Spilled`].
     ///
     /// ```
     /// use rewheel::{SpillOutcome, FailedCall, Pipeline, Retry, Spill, millis};
@@ -51,7 +51,7 @@ impl<J, P> PipelineLayer<J, P> {
     }
 }
 
-/// A [`PipelineLayer`] that hands over what is given up. Made by [`PipelineLayer::or_spill_to`].
+/// A [`PipelineLayer`] that stores requests as durable jobs if they are given up. Created by [`PipelineLayer::or_spill_to`].
 #[derive(Clone)]
 pub struct SpillLayer<J, D, M, P = Pipeline> {
     layer: PipelineLayer<J, P>,
@@ -74,7 +74,7 @@ impl<J, D, M, P: fmt::Debug> fmt::Debug for SpillLayer<J, D, M, P> {
     }
 }
 
-/// A [`PipelineService`] that hands over what is given up. Made by [`SpillLayer`].
+/// A [`PipelineService`] that stores requests as durable jobs if they are given up. Created by [`SpillLayer`].
 #[derive(Clone)]
 pub struct SpillService<S, J, D, M, P = Pipeline> {
     service: PipelineService<S, J, P>,
@@ -125,9 +125,9 @@ struct Spilling<E, R, X> {
 }
 
 pin_project! {
-    /// The future of [`SpillService`]. Allocates only when a request is handed over.
+    /// The future of [`SpillService`]. It allocates memory only when it stores a request as a job.
     ///
-    /// Dropped while a request is handed over, it leaves open whether that happened.
+    /// If the future is dropped while it stores a request, it is unknown whether the job was stored.
     #[must_use = "a future does nothing until it is awaited"]
     pub struct SpillFuture<S, Req, J, D, M, R, X, P = Pipeline>
     where

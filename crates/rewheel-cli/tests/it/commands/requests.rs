@@ -33,7 +33,7 @@ fn check(args: &[&str], line: &str, body: &str) -> Ran {
 #[test]
 fn kinds_are_shown_and_changed() {
     let shown = check(&["kinds", "show", "mail"], "GET /v1/kinds/mail", "");
-    assert!(shown.out.contains("open (by hand)"), "{shown:?}");
+    assert!(shown.out.contains("open (set by an operator)"), "{shown:?}");
     // Settings are sent as written.
     let settings = r#"{"attempts_max": 3, "rate":"5/s"}"#;
     check(&["kinds", "put", "mail", settings], "PUT /v1/kinds/mail", settings);
@@ -41,7 +41,7 @@ fn kinds_are_shown_and_changed() {
     let deleted = check(&["kinds", "delete", "mail", "--yes"], "DELETE /v1/kinds/mail", "");
     assert_eq!(deleted.out, "mail deleted");
     let paused = check(&["kinds", "pause", "mail"], "POST /v1/kinds/mail/pause", "");
-    assert_eq!(paused.out, "mail runnable, breaker open (by hand)");
+    assert_eq!(paused.out, "mail runnable, breaker open (set by an operator)");
     check(&["kinds", "resume", "mail"], "POST /v1/kinds/mail/resume", "");
     for verb in ["open", "close", "reset"] {
         let line = format!("POST /v1/kinds/mail/breaker/{verb}");

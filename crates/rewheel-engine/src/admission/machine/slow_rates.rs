@@ -1,7 +1,7 @@
-//! Promises slots to jobs of slow rates.
+//! Reserves slots for jobs of slow rates.
 //!
-//! A start of a slow rate is taken in the store with the claim, and cannot be returned: without a slot it would be lost. So a
-//! claim takes no more of them than there are free slots, and other jobs leave these slots free.
+//! The claim of a job with a slow rate uses up a start in the store, which cannot be returned: without a free slot the start
+//! would be lost. So a claim takes only as many of these jobs as there are free slots, and other jobs do not use these slots.
 
 use super::super::answer::Ask;
 use super::super::kind::FleetRule;

@@ -54,10 +54,10 @@ fn a_job_that_continues_a_call_says_how_often_the_call_was_made() {
         Job { because, due, attempt: attempts_before, attempts_before, ..job() }
     };
     let said = |job: &Job, wait| text(job, wait, &[]);
-    let waits = "submitted after 3 attempts of a call in process; waiting 3s";
+    let waits = "submitted after 3 attempts of a call inside a process; waiting 3s";
     assert_eq!(said(&spilled(3, seconds(3)), Wait::Lasts), waits);
     assert_eq!(said(&spilled(3, seconds(3)), Wait::IsOver), waits.replace("waiting", "waited"));
-    let at_once = "submitted after 1 attempt of a call in process; to run immediately";
+    let at_once = "submitted after 1 attempt of a call inside a process; to run immediately";
     assert_eq!(said(&spilled(1, Duration::ZERO), Wait::Lasts), at_once);
 }
 
@@ -85,7 +85,7 @@ fn every_reason_has_its_sentence() {
             DueReason::RetryAfter => check(
                 because,
                 &[timeout.clone(), throttled.clone()],
-                "attempt 2 was throttled with 429; waiting 30s as the callee requested",
+                "attempt 2 was throttled with 429; waiting 30s as the called service requested",
             ),
             DueReason::Snooze => {
                 check(
@@ -135,7 +135,10 @@ fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
     assert_eq!(says(DueReason::Backoff), "attempt 1 timed out; waiting for the backoff delay");
-    assert_eq!(says(DueReason::RetryAfter), "attempt 1 timed out; waiting as the callee requested");
+    assert_eq!(
+        says(DueReason::RetryAfter),
+        "attempt 1 timed out; waiting as the called service requested"
+    );
     let snoozed = "the runner snoozed the job; no attempt is counted";
     assert_eq!(says(DueReason::Snooze), snoozed);
 }
@@ -152,7 +155,7 @@ fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
     assert_eq!(listed, "an attempt failed; waited for the backoff delay");
     let asked = Job { because: DueReason::RetryAfter, ..dead };
     let listed = text(&asked, Wait::IsOver, &[]);
-    assert_eq!(listed, "an attempt failed; waited as the callee requested");
+    assert_eq!(listed, "an attempt failed; waited as the called service requested");
 }
 
 #[test]

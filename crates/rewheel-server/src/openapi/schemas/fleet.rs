@@ -27,14 +27,18 @@ fn holder() -> Value {
         .has(
             "state",
             one_of(["alive", "silent", "dead"]),
-            "Whether the holder is alive: it renews its lease.",
+            "Whether the holder is alive (it renews its lease) or dead.",
         )
         .has("here", flag(), "True if this holder is the server that sent the response.")
-        .has("lease_ttl", duration(), "How long its lease lasts without a renewal.")
-        .has("renewals", count(), "How often it has renewed its lease.")
-        .has("joined", time(), "Time at which it registered.")
-        .has("renewed", time(), "Time of its latest renewal.")
-        .has("died", or_null(time()), "Time at which it was declared dead. Null if it is not dead.")
+        .has("lease_ttl", duration(), "How long the lease of the holder lasts without a renewal.")
+        .has("renewals", count(), "How often the holder has renewed its lease.")
+        .has("joined", time(), "Time at which the holder registered.")
+        .has("renewed", time(), "Time of the latest lease renewal.")
+        .has(
+            "died",
+            or_null(time()),
+            "Time at which another holder marked this holder as dead. Null if it is alive.",
+        )
         .open("A holder: a node or worker that runs jobs.")
 }
 
@@ -56,12 +60,16 @@ fn here() -> Value {
     let decision = Object::new()
         .has("decision", text(), "What followed an attempt, for example `retry`.")
         .has("category", or_null(category()), "Category of the failure. Null for a success.")
-        .has("count", count(), "How often this was decided.")
-        .open("Number of attempts that ended with one type of decision (what follows an attempt, such as succeed or retry).");
+        .has("count", count(), "How often attempts ended with this decision and category.")
+        .open("How often one decision was made. A decision is what follows an attempt, such as succeed or retry.");
     let notices = Object::new()
         .has("notifier", text(), "Name of the route.")
         .has("sent", count(), "Notifications that were delivered.")
-        .has("suppressed", count(), "Notifications that went into a summary instead.")
+        .has(
+            "suppressed",
+            count(),
+            "Notifications that were not sent individually, but counted in a summary.",
+        )
         .has("failed", count(), "Notifications that could not be delivered.")
         .has("summaries", count(), "Summaries that were delivered.")
         .open("Counters of one notification route.");

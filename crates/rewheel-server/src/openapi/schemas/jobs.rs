@@ -63,21 +63,21 @@ fn problem_example() -> Value {
 
 fn job() -> Object {
     who_and_what()
-        .has("attempt", count(), "Number of the latest attempt. 0 before the first attempt. The attempts that a call made before it was continued as this job count.")
-        .has("attempts_max", count(), "Maximum number of attempts. The attempts before the latest redrive, or before the call was continued as a job, are added.")
-        .has("takeovers", count(), "Number of nodes or workers that died while they ran this job.")
+        .has("attempt", count(), "Number of the latest attempt. 0 before the first attempt. If a call inside a process was continued as this job, the attempts of that call are included.")
+        .has("attempts_max", count(), "Maximum number of attempts. Includes the attempts before the latest redrive, and the attempts of a call that was continued as this job.")
+        .has("takeovers", count(), "How often another node or worker took over the job, because its holder died or because the job was overdue.")
         .has("fence", count(), "Fencing token. It grows each time a node or worker claims the job.")
-        .has("holder", or_null(id()), "Holder that runs the job, or will run it when it is due. Null if no holder has claimed it.")
+        .has("holder", or_null(id()), "Id of the holder (node or worker) that runs the job, or will run the job when it is due. Null if no holder has claimed the job.")
         .has("wanted", or_null(one_of(["pause", "cancel"])), "Change that was requested while the job was running. It takes effect when the attempt ends.")
         .has("version", count(), "Version of the job. It grows with each visible change and is the ETag.")
-        .has("due", time(), "Earliest time of the next attempt. For an ended job, of its last attempt.")
+        .has("due", time(), "Earliest time of the next attempt. For an ended job: earliest time of its last attempt.")
         .has("deadline", or_null(time()), "No attempt starts after this time. Null if the job has no deadline.")
         .has("due_because", due_because(), "Why the job is due at this time.")
         .has("held_because", or_null(held_because()), "Why a job that is due does not run yet. Null if nothing holds the job back.")
         .has("attempt_timeout", duration(), "Timeout of one attempt.")
         .has("backoff", text(), "Delays between attempts.")
         .has("created", time(), "Time at which the job was stored.")
-        .has("finished", or_null(time()), "Time at which the job ended. Null while it is live.")
+        .has("finished", or_null(time()), "Time at which the job ended. Null if the job has not ended.")
         .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
         .may("attempts", list(reference("Attempt")), "The failed attempts, oldest first.")
         .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first and the latest attempts of a job.")
@@ -99,7 +99,7 @@ fn who_and_what() -> Object {
             or_null(text()),
             "Key that assigns the job to a shard. Null if it has none.",
         )
-        .has("parent", or_null(id()), "Id of the job whose result submitted this one.")
+        .has("parent", or_null(id()), "Id of the parent: the job whose result submitted this job. Null if the job has no parent.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 
@@ -165,12 +165,16 @@ fn attempt() -> Value {
     let decisions = ["succeed", "retry", "snooze", "dead", "fail", "pause", "cancel"];
     failure()
         .has("attempt", count(), "Number of the attempt.")
-        .has("fence", count(), "Fencing token of the lease under which it ran.")
-        .has("holder", id(), "Holder that ran it.")
-        .has("started", time(), "Time at which it started.")
-        .has("duration", duration(), "How long it ran.")
+        .has("fence", count(), "Fencing token of the job during this attempt.")
+        .has("holder", id(), "Id of the holder (node or worker) that ran the attempt.")
+        .has("started", time(), "Time at which the attempt started.")
+        .has("duration", duration(), "Duration of the attempt.")
         .has("decision", one_of(decisions), "What followed.")
-        .has("delay", or_null(duration()), "Delay before the next attempt. Null if none followed.")
+        .has(
+            "delay",
+            or_null(duration()),
+            "Delay before the next attempt. Null if there was no next attempt.",
+        )
         .open("An attempt that failed.")
 }
 
@@ -213,7 +217,7 @@ fn incident() -> Value {
         )
         .has("kind", kind(), "Kind of the jobs.")
         .has("count", count(), "Number of jobs whose latest failure has this cause.")
-        .has("dead", count(), "How many of them are dead letters.")
+        .has("dead", count(), "Number of these jobs that are dead letters.")
         .has("first_seen", time(), "Time of the oldest of these failures.")
         .has("last_seen", time(), "Time of the newest of these failures.")
         .has("examples", list(id()), "Ids of some of these jobs.")

@@ -29,13 +29,13 @@ fn kind_document() -> Value {
     let parked = "True if the circuit breaker has stopped new attempts until a probe succeeds.";
     Object::new()
         .has("kind", kind(), "Name of the kind.")
-        .has("runner", requests::runner(), "What runs its jobs.")
+        .has("runner", requests::runner(), "What runs the jobs of this kind.")
         .has("runnable", flag(), "True if this server or a worker can run jobs of this kind.")
         .has("paused", flag(), "True if an operator paused the kind: no attempt starts.")
         .has("parked", flag(), parked)
         .has("settings", reference("KindSettings"), "Settings of the kind, defaults included.")
         .has("breaker", breaker(), "State of the circuit breaker of a kind.")
-        .has("jobs", by_state(), "Number of its jobs by state.")
+        .has("jobs", by_state(), "Number of jobs of this kind by state.")
         .has("oldest_due", or_null(time()), OLDEST_DUE)
         .may("as_of", time(), COUNTED)
         .has("approximate", flag(), APPROXIMATE)
@@ -51,7 +51,7 @@ fn breaker() -> Value {
         .may(
             "until",
             time(),
-            "Set if the called service asked to wait: no node calls it before this time.",
+            "Set if the called service asked to wait: no node calls the service before this time.",
         )
         .may("reason", text(), "Why the breaker opened.")
         .open("State of the circuit breaker of a kind.")

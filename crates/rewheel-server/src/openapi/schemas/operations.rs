@@ -30,10 +30,10 @@ fn operation() -> Value {
         json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}});
     let verbs = one_of(["cancel", "pause", "resume", "retry", "redrive"]);
     let states = one_of(["running", "paused", "done", "aborted"]);
-    let reason = "Why the operation was aborted. Null if it was not aborted.";
+    let reason = "Why the operation was aborted. Null if the operation was not aborted.";
     Object::new()
         .has("id", id(), "Id of the operation.")
-        .has("verb", verbs, "What it does to each job.")
+        .has("verb", verbs, "What the operation does to each job.")
         .has("state", states, "State of the operation.")
         .has("total", count(), "Number of jobs to change.")
         .has("done", count(), "Number of jobs that were changed.")
@@ -42,8 +42,12 @@ fn operation() -> Value {
         .has("reason", or_null(text()), reason)
         .has("canary", or_null(step), "The canary step in progress. Null without a canary.")
         .has("by", text(), "Who started the operation.")
-        .has("created", time(), "Time at which it was started.")
-        .has("finished", or_null(time()), "Time at which it ended. Null while it is running.")
+        .has("created", time(), "Time at which the operation was started.")
+        .has(
+            "finished",
+            or_null(time()),
+            "Time at which the operation ended. Null while the operation is running.",
+        )
         .open("A bulk operation and its progress.")
 }
 

@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Settled", settled()),
         ("Extended", extended()),
         ("Kept", kept()),
-        ("Left", left.open("Number of jobs that were given back to the queue.")),
+        ("Left", left.open("Number of jobs that the server gave back to the store.")),
     ]
 }
 
@@ -33,7 +33,7 @@ const LEASE_TTL: &str = "How long the lease lasts without a heartbeat.";
 
 /// A request for a job that the worker no longer holds.
 fn lost(field: &'static str, description: &str) -> Value {
-    let reason = "Another holder has the job, or it has ended.";
+    let reason = "Another holder has the job, or the job has ended.";
     Object::new()
         .has("id", id(), "Id of the job.")
         .has(field, json!({"const": false}), "Always false.")

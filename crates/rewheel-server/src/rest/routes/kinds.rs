@@ -126,7 +126,7 @@ fn changes() -> Vec<Route> {
             |_| KindChange::Reset,
             Operation::new(
                 "resetBreaker",
-                "Reset the circuit breaker of a kind to automatic. Failures of its jobs open the breaker again. Also ends a hold that the called service asked for.",
+                "Reset the circuit breaker of a kind to automatic. Failures of its jobs open the breaker again. If the called service asked to wait, this wait ends too.",
             ),
         ),
     ]

@@ -44,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
             workers::extend,
             Operation::new("extend", "Extend the time limit of a running job.")
                 .takes("Extend")
-                .gives(200, "The new time limit, or `fence_lost` if the worker no longer holds the job.", "Extended")
+                .gives(200, "The new time limit, or `fence_lost` if the worker has lost the job to another holder.", "Extended")
                 .writes()
                 .may(&[Code::HolderExpired]),
         ),
@@ -57,7 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Save a checkpoint: replace the payload of a running job. The next attempt gets the new payload.",
             )
             .takes("Checkpoint")
-            .gives(200, "The checkpoint was stored, or `fence_lost` if the worker no longer holds the job.", "Kept")
+            .gives(200, "The checkpoint was stored, or `fence_lost` if the worker has lost the job to another holder.", "Kept")
             .writes()
             .may(&[Code::HolderExpired]),
         ),
@@ -65,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/leave",
             WORK_ALL,
             workers::leave,
-            Operation::new("leave", "Deregister a worker. Its jobs go back to the queue.")
+            Operation::new("leave", "Deregister a worker. Its jobs are scheduled again, and other workers can claim them.")
                 .takes("Leave")
                 .gives(200, "The worker was deregistered.", "Left")
                 .writes()

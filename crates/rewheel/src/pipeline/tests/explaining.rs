@@ -211,7 +211,7 @@ one call becomes at most 3 calls
 warning: circuit breaker outside of retry: it counts one failure for a whole series of attempts \
 and cannot stop the series; move it inside the retry
 warning: fixed delay without jitter: clients that fail together retry together; add jitter
-warning: no timeout ends an attempt: a call that hangs never fails, so it is neither retried nor seen by a breaker; add attempt_timeout
+warning: no attempt timeout: a call that hangs never fails, so no retry repeats it and no breaker counts it; add attempt_timeout
 warning: no total limit: a call with its retries may take forever; add timeout as the outermost step";
     let wrong = Pipeline::new().circuit_breaker(&breaker()).retry(Retry::fixed(seconds(1)));
     assert_eq!(wrong.explain().to_string(), report);
