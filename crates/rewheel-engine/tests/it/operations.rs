@@ -216,7 +216,7 @@ async fn a_canary_stops_after_the_first_failing_step_and_says_why() -> Tested {
     assert!(
         reason.starts_with("step 2 of 3 of the canary failed: 3 of its 10 jobs failed again")
             && reason.contains("is unknown)")
-            && reason.ends_with("11 were redriven, 401 were not changed"),
+            && reason.ends_with("jobs redriven in total: 11, not changed: 401"),
         "{reason}"
     );
     assert_eq!(operation.step, Some((2, 3)));
