@@ -419,11 +419,11 @@ async fn what_makes_no_sense_is_refused() -> Tested {
         (own, "kind cannot be rewheel.operation: its jobs are internal to the engine"),
         (
             in_state(BulkVerb::Redrive, State::Scheduled),
-            "state cannot be scheduled: redrive does not apply to such jobs",
+            "state cannot be scheduled: redrive does not apply to jobs in this state",
         ),
         (
             in_state(BulkVerb::Cancel, State::Succeeded),
-            "state cannot be succeeded: cancel does not apply to such jobs",
+            "state cannot be succeeded: cancel does not apply to jobs in this state",
         ),
         (
             dead(BulkVerb::Pause).canary(vec![1]),
