@@ -136,7 +136,7 @@ pub const SETTINGS: &[Setting] = &[
 
     unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "URL to call. Required. The server replaces `{id}`, `{kind}`, `{tenant}` and payload fields such as `{payload.order}`; `${NAME}` is an environment variable."),
     unset("kinds.*.callback", "region", "\"eu\"", "Region of `url`. Nodes call the URLs of their own region first."),
-    is("kinds.*.callback", "failover", "[]", "Other URLs to call if `url` fails, in the order of this list; URLs in the region of the node come first: `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`. Each host has its own circuit breaker."),
+    is("kinds.*.callback", "failover", "[]", "Other URLs to call if `url` fails, in the order of this list (URLs in the region of the node come first). Each entry is `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`. Each host has its own circuit breaker."),
     is("kinds.*.callback", "method", "\"POST\"", "HTTP method of the request."),
     unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Additional request headers. `${NAME}` in a value is an environment variable."),
     is("kinds.*.callback", "success", "[\"2xx\"]", "Status codes that count as success."),
