@@ -111,8 +111,8 @@ fn a_default_that_makes_a_kind_invalid_is_named_with_the_kind() {
     check(
         "[defaults.kind]\nrunner = \"callback\"\n[kinds.poll]",
         &[],
-        "rewheel.toml:3: kinds.poll.callback: is required for the runner `callback`: set callback.url; this kind does not \
-         fit defaults.kind.runner (rewheel.toml:2)",
+        "rewheel.toml:3: kinds.poll.callback: is required for the runner `callback`: set callback.url; this kind conflicts with \
+         the default defaults.kind.runner (rewheel.toml:2)",
     );
     let env = [("REWHEEL__DEFAULTS__KIND__ATTEMPTS_CEILING", "20")];
     let error = load("[kinds.poll]\nattempts_max = 50", &env).unwrap_err().to_string();
