@@ -34,7 +34,7 @@ usage: cargo xtask <command>
 
   check         format, lints, documentation, structural checks, dependency rules, benchmarks compile
   test          every test, including the loom models; continues after a failed test. Starts the
-                servers that tests need. The last line names everything that was not tested
+                servers that tests need. The last line names what was not tested, if anything
   loom          only the loom models
   instructions  the instruction limits of hot paths; installs the tools that it needs
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one

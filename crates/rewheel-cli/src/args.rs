@@ -171,7 +171,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IncidentsCommand {
-    /// List failures grouped by cause, the largest group first (default)
+    /// List failures grouped by cause, the largest group first (the default command)
     List {
         #[command(flatten)]
         paging: Paging,

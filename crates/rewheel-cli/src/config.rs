@@ -15,7 +15,7 @@ pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), CliError
     output.answer(document, || match file {
         Some(file) => format!("{}: ok", file.display()),
         None => {
-            "no rewheel.toml in the current folder: the defaults and the environment variables are valid"
+            "ok: the current folder has no rewheel.toml, so only the environment variables were checked"
                 .to_owned()
         }
     });

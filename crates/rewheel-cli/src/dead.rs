@@ -33,8 +33,8 @@ pub(crate) async fn redrive(
         return operations::order(&["jobs", "redrive"], &order, client, output).await;
     }
     if has_filter || !args.care.canary.is_empty() || args.care.pace.dry_run {
-        let message = "ids and filters cannot be combined";
-        let hint = "give either ids, or filters with --dry-run and --canary";
+        let message = "ids cannot be combined with filters or bulk options";
+        let hint = "give either ids or filters; --dry-run and --canary work only with filters";
         return Err(CliError::usage(message.to_owned()).hint(hint));
     }
     jobs::change_each(Verb::Retry, &args.ids, client, output).await

@@ -95,7 +95,7 @@ impl Clock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what this machine's clock says is the question")]
+#[expect(clippy::disallowed_methods, reason = "this check compares the clock of this machine")]
 fn wall_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -108,8 +108,9 @@ pub(crate) async fn change(
         return operations::order(&["jobs", verb.name()], &order, client, output).await;
     }
     if has_filter || pace.dry_run || pace.rate.is_some() || pace.detach {
-        let message = "ids and filters cannot be combined";
-        let hint = "give either ids, or filters with --dry-run, --rate and --detach";
+        let message = "ids cannot be combined with filters or bulk options";
+        let hint =
+            "give either ids or filters; --dry-run, --rate and --detach work only with filters";
         return Err(CliError::usage(message.to_owned()).hint(hint));
     }
     change_each(verb, ids, client, output).await

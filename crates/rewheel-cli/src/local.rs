@@ -33,8 +33,9 @@ pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
         && !path.exists()
     {
         let message = format!("no store exists at {url}");
-        return Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
-            .hint("check the folder, or create the store with `rewheel migrate --store URL`"));
+        return Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message)).hint(
+            "check the path in the URL, or create the store with `rewheel migrate --store URL`",
+        ));
     }
     Ok(rewheel_stores::connect(url.expose()).await?)
 }

@@ -35,8 +35,9 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), CliError> {
             output.note(format_args!("listening on {scheme}://{address}"))
         }
         ServerEvent::Showing(what) => output.note(what),
-        ServerEvent::Stopping => output
-            .note("shutting down: waiting for running jobs; press Ctrl-C again to stop at once"),
+        ServerEvent::Stopping => output.note(
+            "shutting down: waiting for running jobs; press Ctrl-C again to stop immediately",
+        ),
         ServerEvent::Stopped(shutdown) => output.note(shutdown),
     };
     Ok(rewheel_server::serve(config, show, say).await?)

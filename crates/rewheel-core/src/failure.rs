@@ -56,10 +56,10 @@ impl Failure {
         self.category
     }
 
-    /// The failure code of a follow-up (a job that the result of another job submits) that could not be stored as submitted.
+    /// The failure code of a follow-up (a job that is submitted together with the result of another job) that could not be stored as submitted.
     pub const FOLLOW_UP_REFUSED: &'static str = "follow_up_refused";
 
-    /// Creates the failure of a follow-up (a job that the result of another job submits) that cannot be stored.
+    /// Creates the failure of a follow-up (a job that is submitted together with the result of another job) that cannot be stored.
     pub fn of_follow_up(why: &str) -> Failure {
         let message = format!("the parent job submitted this job, but the store refused it: {why}");
         Failure::new(Category::Rejected, Some(Failure::FOLLOW_UP_REFUSED), &message)

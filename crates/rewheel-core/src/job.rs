@@ -61,7 +61,7 @@ pub struct NewJob {
     pub payload: Vec<u8>,
     /// Earliest time of the first attempt.
     pub due: When,
-    /// Give up after this time.
+    /// No attempt starts after this time.
     pub deadline: Option<When>,
     /// Maximum number of attempts; defaults to the kind's setting.
     pub attempts_max: Option<u32>,
@@ -71,7 +71,7 @@ pub struct NewJob {
     pub backoff: Option<Backoff>,
     /// Trace context of the submitter.
     pub traceparent: Option<String>,
-    /// Number of attempts that a call inside a process made before it was continued as this job. The first attempt of the job gets
+    /// Number of attempts that a call made before it was continued as this job. The first attempt of the job gets
     /// the next number. These attempts do not count against `attempts_max`.
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
@@ -202,7 +202,7 @@ pub struct Job {
     pub parent: Option<JobId>,
     /// When it was stored.
     pub created: Timestamp,
-    /// Give up after this time.
+    /// No attempt starts after this time.
     pub deadline: Option<Timestamp>,
     /// Earliest time of the next attempt; of an ended job, of its last one.
     pub due: Timestamp,

@@ -42,7 +42,7 @@ impl BudgetSettings {
         if !(0.0..=1.0).contains(&self.ratio) {
             return wrong(
                 "retry_budget.ratio",
-                "must be 0 to 1: 0.1 allows one retry per ten attempts",
+                "must be 0 to 1: 0.1 allows one retry per ten first attempts",
             );
         }
         let Floor { retries, period } = self.floor();

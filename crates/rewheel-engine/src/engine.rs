@@ -104,9 +104,15 @@ pub struct Shutdown {
 impl fmt::Display for Shutdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shutdown { given_back, finished, abandoned } = self;
-        write!(f, "released {given_back} jobs that had not started, finished {finished}")?;
+        write!(
+            f,
+            "released {given_back} jobs that had not started, attempts finished: {finished}"
+        )?;
         if *abandoned > 0 {
-            write!(f, ", abandoned {abandoned} that took too long; their jobs run again")?;
+            write!(
+                f,
+                ", attempts abandoned because they took too long: {abandoned} (their jobs run again)"
+            )?;
         }
         Ok(())
     }

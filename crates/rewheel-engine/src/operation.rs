@@ -292,7 +292,7 @@ impl Bulk {
         if let Some(state) = self.selection.filter.states.iter().find(|state| !fits(state)) {
             return wrong(
                 "state",
-                format!("cannot be {state}: {verb} does not apply to such jobs"),
+                format!("cannot be {state}: {verb} does not apply to jobs in this state"),
             );
         }
         if verb != BulkVerb::Redrive && !self.canary.is_empty() {
@@ -329,7 +329,7 @@ fn settings() -> KindSettings {
 }
 
 fn kind() -> KindName {
-    KindName::parse(KIND).unwrap_or_else(|_| unreachable!("it is a name"))
+    KindName::parse(KIND).unwrap_or_else(|_| unreachable!("KIND is a valid name"))
 }
 
 impl Engine {

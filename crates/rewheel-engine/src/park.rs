@@ -252,7 +252,7 @@ impl Parking {
                 let was_parked =
                     self.shared.kind(&kind.name).is_some_and(|known| known.parked.is_some());
                 if !was_parked {
-                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: the called service asked to wait, and no node starts jobs of this kind before that time");
+                    tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: the called service asked to wait, so no node starts jobs of this kind until the wait is over");
                     self.shared
                         .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
                 }

@@ -72,8 +72,11 @@ impl Rate {
     /// # Panics
     /// Panics if the number is zero, or the period is zero or more than a day; in a constant that is a compile error.
     pub const fn new(calls: u32, period: Duration) -> Rate {
-        assert!(calls > 0, "a rate of none");
-        assert!(!period.is_zero() && period.as_secs() <= 86_400, "a rate is within a day");
+        assert!(calls > 0, "a rate allows at least one call");
+        assert!(
+            !period.is_zero() && period.as_secs() <= 86_400,
+            "the period of a rate is at most a day"
+        );
         Rate { calls, period }
     }
 

@@ -24,7 +24,7 @@ pub struct EngineSettings {
     /// Lease duration: if this node does not renew its lease within this time, other nodes take over its jobs.
     #[serde(with = "duration::serde")]
     pub lease_ttl: Duration,
-    /// How long before its due time a job may be claimed. Until then it waits in memory, in the timing wheel.
+    /// How long before the due time of a job this node may claim the job. Until the due time, the job waits in the timing wheel.
     #[serde(with = "duration::serde")]
     pub horizon: Duration,
     /// Maximum number of jobs in the timing wheel.
@@ -32,7 +32,7 @@ pub struct EngineSettings {
     /// Maximum time between two polls of the store for due jobs.
     #[serde(with = "duration::serde")]
     pub poll: Duration,
-    /// Additional time after due time and attempt timeout. When it has passed, a job is overdue, and another node may run it.
+    /// Additional time after the attempt timeout, which counts from the due time, or from the claim if that is later. When it has passed, a job is overdue, and another node may run it.
     #[serde(with = "duration::serde")]
     pub overdue_grace: Duration,
     /// Timeout of a store call including retries; a later response is considered lost.
@@ -259,7 +259,7 @@ pub struct KindSettings {
     /// A retry with at most this delay stays leased to its node and waits in the memory of the node.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
-    /// Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.
+    /// A job becomes a dead letter when it was taken over this many times while it was running. The first takeover of a job does not count.
     pub takeovers_max: u32,
     /// What happens to a job that is given up.
     #[serde(with = "give_up")]

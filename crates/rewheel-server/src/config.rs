@@ -251,7 +251,7 @@ impl Config {
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         let body_max = sections.server.body_bytes_max.max(engine.payload_bytes_max);
         if sections.server.limits.bodies_bytes_max / 3 < body_max {
-            let why = "must be at least 3 times as large as server.body_bytes_max and engine.payload_bytes_max: raise it, or lower those settings";
+            let why = "must be at least 3 times as large as server.body_bytes_max, and 3 times as large as engine.payload_bytes_max: raise it, or lower those settings";
             return Err(wrong("server.limits.bodies_bytes_max", why));
         }
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
@@ -328,7 +328,7 @@ fn kind_settings(
         })
         .collect();
     let why = format!(
-        "{}; this kind does not fit {}: set {} in [kinds.{name}], or change the default",
+        "{}; this kind conflicts with the default {}: set {} in [kinds.{name}], or change the default",
         error.why,
         sources.join(" and "),
         blamed.join(" and ")

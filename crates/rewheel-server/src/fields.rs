@@ -191,7 +191,7 @@ fn whole(text: &str) -> Option<i64> {
     }
     let number = serde_json::from_str::<f64>(text).ok()?;
     let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
-    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
+    #[expect(clippy::cast_possible_truncation, reason = "the number is whole and small enough")]
     is_whole.then_some(number as i64)
 }
 

@@ -20,7 +20,11 @@ pub(crate) fn text(readings: &[Reading]) -> String {
 }
 
 fn add(text: &mut String, name: &str, names: &[&str], sample: &Sample) {
-    debug_assert_eq!(names.len(), sample.labels.len(), "{name} has other labels");
+    debug_assert_eq!(
+        names.len(),
+        sample.labels.len(),
+        "{name}: the sample has another number of labels than the metric"
+    );
     let labels: Vec<String> = names
         .iter()
         .zip(&sample.labels)

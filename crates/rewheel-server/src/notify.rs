@@ -133,7 +133,10 @@ pub async fn try_out(config: &NotifyConfig) -> Result<Vec<RouteTest>, RouteError
     Ok(tried)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the receiver compares it with its own clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the receiver compares the timestamp with its own clock"
+)]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
 }

@@ -109,8 +109,7 @@ fn wrong() -> String {
 
 /// Signs a text with a shared key.
 pub(crate) fn hmac(key: &[u8], text: &[u8]) -> String {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).expect("a key of this code may have any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("an HMAC key may have any length");
     mac.update(text);
     STANDARD.encode(mac.finalize().into_bytes())
 }

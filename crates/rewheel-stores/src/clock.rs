@@ -21,7 +21,10 @@ pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {
 }
 
 /// Reads the clock of this machine. A clock before 1970 counts as 1970: it is wrong either way.
-#[expect(clippy::disallowed_methods, reason = "here a store's clock has its source")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of a local store is the clock of this machine"
+)]
 fn machine_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -33,8 +33,8 @@ pub(crate) const KEY_LANES_MAX: usize = Limits::SCAN_MAX;
 /// Refuses to look for a key in too many lanes.
 pub(crate) fn too_many_lanes() -> StoreError {
     let what = format!(
-        "the store has more than {KEY_LANES_MAX} lanes (combinations of kind, tenant, priority and shard), too many to search \
-         by key alone: also give the kind or the tenant"
+        "the search by key covers more than {KEY_LANES_MAX} lanes (combinations of kind, tenant, priority and shard): \
+         give the kind, the tenant or both"
     );
     StoreError::Rejected(what.into())
 }

@@ -179,7 +179,11 @@ mod tests {
         for key in [1, 1, 2, 3, 3, 4] {
             count(&keyed, key, once);
         }
-        assert_eq!([1, 3].map(|key| count(&keyed, key, once)), [3, 3], "a busy key was forgotten");
+        assert_eq!(
+            [1, 3].map(|key| count(&keyed, key, once)),
+            [3, 3],
+            "the state of a key in use was removed"
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "TIME")]
     pub(crate) due: Option<String>,
 
-    /// Give up after this time
+    /// Start no attempt after this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
 
@@ -110,10 +110,10 @@ pub(crate) enum JobsCommand {
 }
 
 const CANCEL_ASKS: &str = "With a filter, the command counts the jobs and asks for confirmation on a terminal. \
-Without a terminal it needs --yes.";
+Without a terminal, the command needs --yes.";
 
 pub(super) const ASKS: &str = "With a filter, the command counts the jobs and asks for confirmation on a terminal. \
-Without a terminal, or with --yes, it does not ask.";
+Without a terminal, or with --yes, the command changes the jobs without a question.";
 
 /// Jobs to change: some ids, or a filter.
 #[derive(Debug, ClapArgs)]
@@ -219,7 +219,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub(crate) key: Option<String>,
 
-    /// Match the jobs that the result of this job submitted
+    /// Match the follow-ups of this job
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<String>,
 
@@ -248,7 +248,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "TIME")]
     pub(crate) due: Option<String>,
 
-    /// Give up after this time; `none` removes the deadline
+    /// Start no attempt after this time; `none` removes the deadline
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
 
@@ -303,7 +303,7 @@ pub(crate) struct Redrive {
 /// Options for redriving many jobs.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Care {
-    /// Redrive in steps of these sizes, such as 1,10,100, then the rest; stop if too many jobs of a step fail
+    /// Redrive in steps of these sizes, such as 1,10,100, then the rest; stop if a job dies again or a tenth of a step fails
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) canary: Vec<u32>,
 

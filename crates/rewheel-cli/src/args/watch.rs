@@ -49,7 +49,7 @@ pub(crate) enum BreakerCommand {
     Open(KindName),
     /// Keep the breaker closed until it is reset: jobs start even if many attempts fail
     Close(KindName),
-    /// Reset the breaker: end a manual open or close, so that it works automatically; also ends a hold
+    /// Reset the breaker to automatic; also ends a wait that the called service asked for
     Reset(KindName),
 }
 

@@ -44,7 +44,7 @@ fn told(args: &LabArgs) -> String {
     let text = |duration: Duration| duration::text(duration).to_string();
     let does = match args.fault {
         Fault::Hangs => "hangs".to_owned(),
-        Fault::Fails => "fails at once".to_owned(),
+        Fault::Fails => "fails immediately".to_owned(),
         Fault::Slow(times) => format!("is {times} times as slow"),
     };
     format!(

@@ -119,7 +119,7 @@ pub(super) fn ago(time: &Value) -> Option<String> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long ago a look was is for people")]
+#[expect(clippy::disallowed_methods, reason = "only for display: how long ago the data was read")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }

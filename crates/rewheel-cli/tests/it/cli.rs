@@ -201,7 +201,7 @@ fn a_second_interrupt_stops_at_once() {
     served.interrupt();
     assert_eq!(
         served.line(),
-        "shutting down: waiting for running jobs; press Ctrl-C again to stop at once"
+        "shutting down: waiting for running jobs; press Ctrl-C again to stop immediately"
     );
     served.interrupt();
     let code = served.server.wait().unwrap().code();

@@ -118,7 +118,7 @@ async fn canary(shell: &Shell, mended: &AtomicUsize) {
     assert!(out.starts_with("operation redrive is aborted: 11 of 412 jobs changed"), "{out}");
     let says_why = out.contains("step 2 of 3 of the canary failed: ")
         && out.contains(" of its 10 jobs failed again (rejected 404: ")
-        && out.ends_with("11 were redriven, 401 were not changed");
+        && out.ends_with("jobs redriven in total: 11, not changed: 401");
     assert!(says_why, "{out}");
     until("they are dead again", async || shell.dead().await == DEAD - 5).await;
 }

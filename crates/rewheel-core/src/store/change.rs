@@ -90,7 +90,7 @@ pub struct Edit {
     pub priority: Option<Priority>,
     /// Earliest time of the next attempt.
     pub due: Option<When>,
-    /// Give up after this time; `Some(None)` removes the deadline.
+    /// No attempt starts after this time; `Some(None)` removes the deadline.
     pub deadline: Option<Option<When>>,
     /// Maximum number of attempts.
     pub attempts_max: Option<u32>,

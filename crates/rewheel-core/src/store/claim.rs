@@ -14,7 +14,7 @@ pub struct Claim<'a> {
     pub holder: HolderId,
     /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How long before its due time a job may be claimed. Until then, the job waits in the holder's memory.
+    /// How long before the due time of a job the holder may claim the job. Until the due time, the job waits in the holder's memory.
     pub horizon: Duration,
     /// Maximum number of jobs over all lanes.
     pub limit: usize,
@@ -31,7 +31,7 @@ pub struct Visit {
     pub attempt_timeout: Duration,
     /// Maximum attempt timeout that a job may set for itself. A job inserted by SQL may contain any timeout; a longer timeout counts as this maximum.
     pub attempt_timeout_ceiling: Duration,
-    /// Additional time after due time and attempt timeout. When it has passed, the job is overdue: the holder must have settled it by then.
+    /// Additional time after the attempt timeout, which counts from the due time, or from the claim if that is later. When it has passed, the job is overdue: the holder must have settled it by then.
     pub grace: Duration,
 }
 
@@ -151,7 +151,7 @@ pub struct Direct {
     pub holder: HolderId,
     /// Attempt timeout of jobs that do not set their own timeout.
     pub attempt_timeout: Duration,
-    /// Additional time after due time and attempt timeout. When it has passed, the job is overdue.
+    /// Additional time after the attempt timeout, which counts from the due time, or from the claim if that is later. When it has passed, the job is overdue.
     pub grace: Duration,
 }
 

@@ -58,7 +58,10 @@ impl fmt::Display for StoreError {
                 "the store's response was lost, so it is unknown whether the change was made: {why}"
             ),
             StoreError::Full(why) => {
-                write!(f, "the store is full: free disk space; no acknowledged job is lost: {why}")
+                write!(
+                    f,
+                    "the store is full: make space on its disk; no acknowledged job is lost: {why}"
+                )
             }
             StoreError::Rejected(why) => write!(f, "the store rejected the request: {why}"),
             StoreError::HolderDead(holder) => {

@@ -22,7 +22,7 @@ pub struct Filter {
     pub tenant: Option<Tenant>,
     /// Jobs with this key, while the store keeps the key. Found by an index: one lookup for each matching kind and tenant.
     pub key: Option<Key>,
-    /// Jobs that the result of this job submitted. Found by an index.
+    /// Jobs that were submitted together with the result of this job. Found by an index.
     pub parent: Option<JobId>,
     /// Jobs whose latest failure has this category.
     pub category: Option<Category>,

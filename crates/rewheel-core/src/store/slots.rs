@@ -78,7 +78,7 @@ pub struct FleetSlots<'a> {
 impl<'a> FleetSlots<'a> {
     /// Starts a claim at this time, with the current use of each of its limits.
     pub fn new(claim: &LimitedClaim<'a>, used: Vec<LimitUse>, now: Timestamp) -> FleetSlots<'a> {
-        debug_assert_eq!(used.len(), claim.limits.len(), "one use for each limit");
+        debug_assert_eq!(used.len(), claim.limits.len(), "each limit has one entry in `used`");
         let free = |(limit, used): (&FleetLimit, &LimitUse)| match limit.wait(*used, now) {
             Some(LimitWait::Concurrency | LimitWait::Rate(_)) => 0,
             None if limit.interval().is_some() => 1,

@@ -69,7 +69,7 @@ pub static METERS: [Meter; 28] = [
         form: MeterType::Gauge,
         unit: "{store}",
         labels: &[],
-        help: "1 if the store answered when this server last read its metrics.",
+        help: "1 if the store answered when this server last read the metrics of the store.",
         read: |from| one(u64::from(from.fleet.is_some())),
     },
     Meter {

@@ -230,7 +230,7 @@ impl Operator {
                 let left = order.total.saturating_sub(order.done + order.failed);
                 Ok(Next::Stop(format!(
                     "step {step} of {steps} of the canary failed: {failed} of its {count} jobs failed \
-                     again ({example}); {} were redriven, {left} were not changed",
+                     again ({example}); jobs redriven in total: {}, not changed: {left}",
                     order.done
                 )))
             }

@@ -208,7 +208,7 @@ async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Test
     assert_eq!((done.given_back, done.finished, done.abandoned), (2, 1, 1));
     assert_eq!(
         done.to_string(),
-        "released 2 jobs that had not started, finished 1, abandoned 1 that took too long; their jobs run again"
+        "released 2 jobs that had not started, attempts finished: 1, attempts abandoned because they took too long: 1 (their jobs run again)"
     );
     assert_eq!(ended(&store, quick).await.state(), State::Succeeded);
     for id in [slow, waiting, later] {

@@ -216,7 +216,7 @@ async fn a_canary_stops_after_the_first_failing_step_and_says_why() -> Tested {
     assert!(
         reason.starts_with("step 2 of 3 of the canary failed: 3 of its 10 jobs failed again")
             && reason.contains("is unknown)")
-            && reason.ends_with("11 were redriven, 401 were not changed"),
+            && reason.ends_with("jobs redriven in total: 11, not changed: 401"),
         "{reason}"
     );
     assert_eq!(operation.step, Some((2, 3)));
@@ -419,11 +419,11 @@ async fn what_makes_no_sense_is_refused() -> Tested {
         (own, "kind cannot be rewheel.operation: its jobs are internal to the engine"),
         (
             in_state(BulkVerb::Redrive, State::Scheduled),
-            "state cannot be scheduled: redrive does not apply to such jobs",
+            "state cannot be scheduled: redrive does not apply to jobs in this state",
         ),
         (
             in_state(BulkVerb::Cancel, State::Succeeded),
-            "state cannot be succeeded: cancel does not apply to such jobs",
+            "state cannot be succeeded: cancel does not apply to jobs in this state",
         ),
         (
             dead(BulkVerb::Pause).canary(vec![1]),

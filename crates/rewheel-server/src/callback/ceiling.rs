@@ -81,10 +81,9 @@ impl<'de> Deserialize<'de> for Ceiling {
 /// Says which form is expected.
 pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
     let alone = || text.parse::<IpAddr>().map(IpNet::from).ok();
-    text.parse::<IpNet>()
-        .ok()
-        .or_else(alone)
-        .ok_or_else(|| format!("`{text}` is not a network such as 10.0.0.0/8 or an IP address"))
+    text.parse::<IpNet>().ok().or_else(alone).ok_or_else(|| {
+        format!("`{text}` is neither an IP address nor a network such as 10.0.0.0/8")
+    })
 }
 
 /// Converts a network of mapped addresses (`::ffff:10.0.0.0/104`) to IPv4.

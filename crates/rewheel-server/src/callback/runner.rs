@@ -46,7 +46,7 @@ impl CallbackRunner {
         place: usize,
         cancel: &CancelToken,
     ) -> Reporting {
-        debug_assert_eq!(job.lane.kind, self.kind, "a runner runs the jobs of its own kind");
+        debug_assert_eq!(job.lane.kind, self.kind, "the runner got a job of another kind");
         let at = wall_clock();
         let now = Now { attempt, at };
         let call = match self.callback.urls.in_turn(job).get(place) {
@@ -108,7 +108,10 @@ impl Runner for CallbackRunner {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the callee compares it with its own clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the called service compares the timestamp with its own clock"
+)]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
 }

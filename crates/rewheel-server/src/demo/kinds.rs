@@ -79,7 +79,7 @@ pub(super) const ALL: [DemoKind; 5] = [
 impl DemoKind {
     /// Returns its name.
     pub(super) fn name(&self) -> KindName {
-        KindName::parse(self.name).expect("the names above follow the rules")
+        KindName::parse(self.name).expect("the kind names of the demo are valid")
     }
 
     /// Returns its settings, with callbacks to `url`.

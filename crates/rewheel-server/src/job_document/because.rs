@@ -103,7 +103,9 @@ fn submitted(job: &Job, waiting: &str) -> String {
             let delay = duration::text(delay);
             let then =
                 if is_now { "to run immediately".to_owned() } else { format!("{waiting} {delay}") };
-            format!("submitted after {attempts} attempt{s} of a call inside a process; {then}")
+            format!(
+                "submitted after {attempts} attempt{s} of the call in the process of the caller; {then}"
+            )
         }
     }
 }

@@ -109,7 +109,8 @@ fn the_attempts_of_a_call_in_process_are_shown() {
     let spilled = Job { attempt: 3, attempts_before: 3, attempts_max, ..job() };
     let shown = document(&spilled);
     assert_eq!((&shown["attempt"], &shown["attempts_max"]), (&json!(3), &json!(8)));
-    let text = "submitted after 3 attempts of a call inside a process; to run immediately";
+    let text =
+        "submitted after 3 attempts of the call in the process of the caller; to run immediately";
     assert_eq!(shown["due_because"], json!({"reason": "submitted", "text": text}));
 }
 

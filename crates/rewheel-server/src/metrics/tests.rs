@@ -67,8 +67,8 @@ fn reference() -> String {
         export metrics and spans.\n\n\
         ## Engine and server\n\n\
         `GET /metrics` returns the metrics of this table in the Prometheus text format, with the name in the column `Prometheus`. OTLP\n\
-        exports them with the name in the column `OpenTelemetry`. The first seven metrics describe the store, so every server of a\n\
-        fleet reports the same values; the others count what one server did since it started. Labels have few values (kinds, states,\n\
+        exports them with the name in the column `OpenTelemetry`. The first six metrics describe the store, so every server of a\n\
+        fleet reports the same values, except for the age of the sample. All other metrics describe one server; its counters start at 0 when the server starts. Labels have few values (kinds, states,\n\
         decisions, categories, verbs), never tenants, keys or jobs. For kinds beyond the first 1,000, only the metrics of the store\n\
         are reported.\n\n\
         | Prometheus | OpenTelemetry | type | unit | labels | meaning |\n\

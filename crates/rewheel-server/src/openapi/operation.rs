@@ -138,7 +138,7 @@ impl Operation {
     pub(crate) fn starts_operation(self) -> Operation {
         self.gives(
             200,
-            "The jobs that the operation would change. Only for requests with `dry_run`.",
+            "The number of jobs that the operation would change, and examples. Only for requests with `dry_run`.",
             "Preview",
         )
         .gives(202, "The operation has started.", "Operation")

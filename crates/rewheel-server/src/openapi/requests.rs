@@ -96,14 +96,14 @@ fn new_job() -> Value {
     schema
 }
 
-/// A job that the result of another job submits: it has the tenant of that job.
+/// A job that is submitted together with the result of another job: it has the tenant of that job.
 fn follow_up() -> Value {
     let mut schema = new_job();
     if let Some(fields) = schema["properties"].as_object_mut() {
         fields.remove("tenant");
     }
     schema["description"] =
-        "A job to submit with the result of another job. The new job gets the tenant of the other job."
+        "A follow-up: a job to submit together with the result of another job (its parent), in one transaction. The follow-up has the tenant of its parent."
             .into();
     schema
 }
@@ -112,7 +112,7 @@ fn batch_of_jobs() -> Value {
     let mut jobs = list(reference("NewJob"));
     jobs["maxItems"] = Limits::SUBMIT_MAX.into();
     Object::new()
-        .has("jobs", jobs, "The jobs, in the order of the results.")
+        .has("jobs", jobs, "The jobs to submit. The `results` of the response have the same order.")
         .closed("A list of jobs to submit.")
 }
 
@@ -149,7 +149,7 @@ fn filter() -> Value {
         .may("kind", one_or_more(&kind()), "Only jobs of this kind, or of one of these kinds.")
         .may("tenant", or_null(name(128)), "Only jobs of this tenant.")
         .may("key", or_null(name(255)), "Only the job with exactly this key.")
-        .may("parent", or_null(id()), "Only jobs that the result of this job submitted.")
+        .may("parent", or_null(id()), "Only follow-ups of this job: jobs that were submitted together with its result.")
         .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
         .may("q", or_null(word()), "Only jobs with this text in the id, the key or the latest failure.")
         .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
@@ -164,15 +164,15 @@ fn order(object: Object) -> Value {
     let (nothing, never) =
         (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
     said(object)
-        .may("canary", nothing, "Applies only to redrive. Must be empty here.")
-        .may("deadline", never, "Applies only to redrive. Must be null here.")
+        .may("canary", nothing, "Only for a redrive. Must be empty for this operation.")
+        .may("deadline", never, "Only for a redrive. Must be null for this operation.")
         .closed("A bulk operation to start.")
 }
 
 fn redrive(object: Object) -> Value {
     let deadline = "New deadline of the redriven jobs. Required if their old deadline has passed.";
     said(object)
-        .may("canary", or_null(list(between(1, 1_000))), "Numbers of jobs to redrive first, step by step: `[1, 10, 100]`. The operation continues only if the jobs of a step succeed.")
+        .may("canary", or_null(list(between(1, 1_000))), "How many jobs to redrive in each of the first steps, for example `[1, 10, 100]`. The next step starts when all jobs of a step have ended. The operation is aborted if one job of a step becomes dead or failed again, or if an attempt fails in a tenth of the jobs of a step.")
         .may("deadline", or_null(time_asked()), deadline)
         .closed("A redrive of dead letters to start.")
 }
@@ -203,7 +203,7 @@ fn kind_settings() -> Value {
         .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}), "Allowed retries as a share of first attempts, over all jobs of the kind: 0.1 allows 10 retries for 100 first attempts.")
         .may("floor", rate(), "Rate of retries that is always allowed.")
         .closed(
-            "Retry budget of all nodes together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed.",
+            "Retry budget of all nodes and workers together: up to `ratio` retries per first attempt; retries up to the rate `floor` are always allowed.",
         );
     Object::new()
         .may("runner", runner(), "What runs the jobs: a handler in Rust, an HTTP callback, or a worker.")
@@ -213,17 +213,17 @@ fn kind_settings() -> Value {
         .may("attempts_ceiling", or_null(between(1, u64::from(u32::MAX))), "Upper limit for `attempts_max` of a single job.")
         .may("attempt_timeout_ceiling", or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job.")
         .may("delay_floor", or_null(duration_asked()), "Minimum delay between two attempts of a job.")
-        .may("concurrency_max", or_null(between(1, 1_000_000)), "Maximum number of concurrent attempts in one engine or worker.")
-        .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of concurrent attempts of all nodes together.")
-        .may("rate", or_null(rate()), "Maximum rate at which attempts start, of all nodes together.")
-        .may("retry_budget", or_null(budget), "Limit of retries, of all nodes together.")
+        .may("concurrency_max", or_null(between(1, 1_000_000)), "Maximum number of concurrent attempts in one node or one worker.")
+        .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of concurrent attempts in all nodes and workers together.")
+        .may("rate", or_null(rate()), "Maximum rate at which attempts start, in all nodes and workers together.")
+        .may("retry_budget", or_null(budget), "Limit of retries, of all nodes and workers together.")
         .may("sticky_max", duration_asked(), "Longest retry delay for which a job stays on its node. If the delay is not longer than this, the job stays leased to the node and waits in its memory. If the delay is longer, the job goes back to the store, and any node can claim it.")
-        .may("takeovers_max", between(1, u64::from(u32::MAX)), "A job becomes a dead letter after this many takeovers while one of its attempts was running, because the job may crash its nodes. The first takeover of a job does not count.")
+        .may("takeovers_max", between(1, u64::from(u32::MAX)), "Protection against jobs that crash their nodes: a job becomes a dead letter when it was taken over this many times while it was running. The first takeover of a job does not count.")
         .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job when its last attempt has failed or when a retry cannot help: with `dead` the job becomes a dead letter and waits for an operator, with `fail` the job ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
         .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
-        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: calls of this node to the same host (the default), all calls of the kind on all nodes, or only this job.")
-        .may("breaker", or_null(breaker), "Circuit breaker that stops attempts while most of them fail.")
+        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: `host` (the default): all calls to this host by the node that got the answer; `kind`: all calls of the kind, on all nodes; `off`: only the job that got the answer.")
+        .may("breaker", or_null(breaker), "Circuit breaker. After too many attempts have failed, no attempts start until a test attempt succeeds.")
         .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
         .may("callback", or_null(reference("Callback")), "The HTTP callback of a kind with the runner `callback`.")
         .closed("The settings of a kind. Settings that are left out have their defaults.")
@@ -254,7 +254,7 @@ fn callback() -> Value {
     Object::new()
         .has("url", text(), "URL to call, for example `https://pay.example/hook/{tenant}`.")
         .may("region", text(), "Region of `url`. Nodes call the URLs of their own region first.")
-        .may("failover", further, "Other URLs to call when the first one fails, in this order. Each host has its own circuit breaker.")
+        .may("failover", further, "Other URLs to call if `url` fails, in the order of this list. URLs in the region of the node come first. Each host has its own circuit breaker.")
         .may("method", text(), "HTTP method of the request.")
         .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}), "Headers of the request. In responses of this API, the header values are masked.")
         .may("success", list(text()), "Status codes that count as success: `2xx`, `200` or `200-204`.")
@@ -335,7 +335,7 @@ fn settling() -> Value {
     Object::new()
         .has("holder", id(), "Holder id of the worker.")
         .has("results", results, "The results of attempts.")
-        .closed("Results of attempts to report.")
+        .closed("A report with the results of attempts.")
 }
 
 fn result() -> Value {

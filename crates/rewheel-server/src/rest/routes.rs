@@ -42,7 +42,7 @@ pub(crate) fn groups() -> [Group; 8] {
         group("jobs", "Submit, read and change jobs.", jobs::routes()),
         group(
             "bulk",
-            "Change many jobs at once. If the node that runs an operation dies, another node continues the operation.",
+            "Change many jobs with one request. If the node that runs an operation dies, another node continues the operation.",
             bulk::routes(),
         ),
         group("incidents", "Failed jobs grouped by cause.", incidents::routes()),

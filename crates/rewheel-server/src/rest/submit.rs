@@ -209,7 +209,7 @@ fn together(problems: Vec<Problem>) -> Option<Problem> {
 
 /// Stores jobs. The engine retries after a lost response, which is safe because the ids are fixed.
 async fn insert(engine: &Engine, insert: Insert<'_>) -> Result<Vec<Inserted>, Problem> {
-    debug_assert!(insert.jobs.len() <= Limits::SUBMIT_MAX, "the parser bounds a batch");
+    debug_assert!(insert.jobs.len() <= Limits::SUBMIT_MAX, "the parser limits the size of a batch");
     Ok(engine.insert(&insert).await?)
 }
 

@@ -352,8 +352,12 @@ impl Keeper {
         let asked = self.clock.now();
         let can_wait =
             self.latest().is_none_or(|old| asked.since(old.read) >= BELIEVED_IF_SLOW_MAX);
-        let silent =
-            || Problem::new(Code::StoreUnavailable, "the store did not return the tokens in time");
+        let silent = || {
+            Problem::new(
+                Code::StoreUnavailable,
+                "the store did not return the access tokens in time",
+            )
+        };
         let mut reading = store.tokens();
         match timeout(PROBE_AFTER, &mut reading).await {
             Ok(Ok(tokens)) => return Ok(tokens),

@@ -279,7 +279,7 @@ fn result(
     };
     let follow_ups = follow_ups(&mut fields, at, submit)?;
     if !follow_ups.is_empty() && !matches!(report, None | Some(Report::Done | Report::Snooze(_))) {
-        let only = "is allowed only with the verdicts `done` and `snooze`: a result that fails the attempt submits nothing";
+        let only = "is allowed only with the verdicts `done` and `snooze`: remove it, or change the verdict";
         fields.wrong("submit", only);
     }
     let errors = fields.into_errors();
@@ -291,7 +291,7 @@ fn result(
     })
 }
 
-/// Parses the jobs that a result submits.
+/// Parses the follow-ups of a result.
 fn follow_ups(
     fields: &mut Fields<'_>,
     at: &str,

@@ -35,7 +35,7 @@ impl World {
     /// Stores the jobs that a settle submitted.
     fn submit(&mut self, mut follow_ups: FollowUps, by: HolderId, now: Timestamp) {
         let answers = self.insert(&FollowUps::insert(&follow_ups.jobs), now);
-        follow_ups.refused(&answers.expect("an insert that is sent again rejects nothing"));
+        follow_ups.refused(&answers.expect("an insert of follow-ups returns no error"));
         for kind in follow_ups.kinds() {
             if !self.kinds.contains_key(&kind.name) {
                 self.put_kind(&kind, &Actor::engine(), now);

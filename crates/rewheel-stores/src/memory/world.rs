@@ -246,7 +246,7 @@ impl World {
             State::Succeeded => Status::Succeeded(now),
             State::Failed => Status::Failed(now),
             State::Cancelled => Status::Cancelled(now),
-            State::Leased => unreachable!("a job that is let go of is not leased"),
+            State::Leased => unreachable!("a released job is not leased"),
         };
         self.write(id, |row| {
             row.job.status = status;

@@ -155,7 +155,7 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     }
     if job.parent.is_some() {
         return Err(rejected(
-            "a job submitted by SQL cannot have a parent: only the result of another job can submit such a job",
+            "a job submitted by SQL cannot have a parent: only a job that is submitted together with the result of another job has a parent",
         ));
     }
     let payload = std::str::from_utf8(&job.payload)

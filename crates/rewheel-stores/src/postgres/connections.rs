@@ -18,7 +18,10 @@ type Connecting<'a> =
     Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + 'a>>;
 
 impl Connect for Connections {
-    #[expect(clippy::disallowed_methods, reason = "the pool ends the task with its connection")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pool ends this task when it closes the connection"
+    )]
     fn connect(&self, server: &Config) -> Connecting<'_> {
         let (server, address) = (server.clone(), self.address.clone());
         Box::pin(async move {

@@ -186,7 +186,7 @@ async fn fill_the_disk(file: &Path) -> Tested {
         assert!(stored.len() < 100_000, "the disk is not small");
     };
     assert!(matches!(error, StoreError::Full(_)), "not told apart: {error:?}");
-    assert!(error.to_string().contains("free disk space"), "{error}");
+    assert!(error.to_string().contains("make space on its disk"), "{error}");
     assert_eq!(all_ids(&store).await?, stored, "what was acknowledged, and nothing else");
     std::fs::remove_file(&ballast)?;
     let batch = jobs(&random, 1, 100);

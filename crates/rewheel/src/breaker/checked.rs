@@ -59,7 +59,10 @@ impl Trip {
             return Err(not_allowed!("failures", "use 1 or more"));
         }
         if self.is_smaller_than(failures) {
-            return Err(not_allowed!("failures", "use at most the calls in the window"));
+            return Err(not_allowed!(
+                "failures",
+                "use a number that is not larger than the window"
+            ));
         }
         match self.when() {
             Some(when) => when.failures = Threshold::Number(failures),
@@ -78,7 +81,10 @@ impl Trip {
             return Err(not_allowed!("calls_min", "use 1 or more"));
         }
         if self.is_smaller_than(calls) {
-            return Err(not_allowed!("calls_min", "use at most the calls in the window"));
+            return Err(not_allowed!(
+                "calls_min",
+                "use a number that is not larger than the window"
+            ));
         }
         match self.when() {
             Some(when) => when.calls_min = calls,

@@ -175,7 +175,7 @@ impl Machine {
     /// Counts a finished call that is not a probe. Such a call has nothing to release, so it may also be dropped.
     #[inline]
     pub(crate) fn record_passed(&self, token: Token, outcome: Outcome) {
-        debug_assert_eq!(token.probe, 0, "a probe has a place to give back");
+        debug_assert_eq!(token.probe, 0, "the token of a probe must be released");
         // Separate values, so that they are passed in registers.
         let Token { epoch, started, .. } = token;
         self.record_closed(epoch, started, outcome);
@@ -212,7 +212,7 @@ impl Machine {
                 }
             }
             (Window::None | Window::Count(_) | Window::Time(_), _) => {
-                unreachable!("the window was made from the trip")
+                unreachable!("the type of the window matches the type of the trip")
             }
         }
     }

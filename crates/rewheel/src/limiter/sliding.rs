@@ -56,7 +56,7 @@ impl Sliding {
                 return Err(Duration::from_nanos(leaves.saturating_sub(now.as_nanos()).max(1)));
             }
         }
-        unreachable!("an empty window has room for what is not above the limit")
+        unreachable!("an empty window admits every request up to the limit")
     }
 
     /// Returns how many calls can be admitted now.

@@ -75,7 +75,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         count(),
         failures / try_failures(21),
-        "invalid failures `21`: use at most the calls in the window"
+        "invalid failures `21`: use a number that is not larger than the window"
     );
     refuses!(
         consecutive(),
@@ -86,7 +86,7 @@ fn a_breaker_refuses_the_same_values_in_both_forms() {
     refuses!(
         count(),
         calls_min / try_calls_min(21),
-        "invalid calls_min `21`: use at most the calls in the window"
+        "invalid calls_min `21`: use a number that is not larger than the window"
     );
     refuses!(
         consecutive(),

@@ -174,7 +174,7 @@ fn status(state: State, now: Timestamp) -> Status {
         State::Paused => Status::Paused,
         State::Cancelled => Status::Cancelled(now),
         State::Leased | State::Succeeded | State::Failed | State::Dead => {
-            unreachable!("a person does not make a job {state}")
+            unreachable!("an operator cannot change a job to {state}")
         }
     }
 }

@@ -59,7 +59,7 @@ fn settings_that_cannot_work_are_named() {
         };
         settings.check().map_or_else(|error| error.to_string(), |()| "fine".to_owned())
     };
-    let ratio = "retry_budget.ratio: must be 0 to 1: 0.1 allows one retry per ten attempts";
+    let ratio = "retry_budget.ratio: must be 0 to 1: 0.1 allows one retry per ten first attempts";
     assert_eq!(says(r#"{"retry_budget":{"ratio":1.1}}"#), ratio);
     assert_eq!(says(r#"{"retry_budget":{"ratio":-0.1}}"#), ratio);
     let floor = "retry_budget.floor: must be `1/m` or more";

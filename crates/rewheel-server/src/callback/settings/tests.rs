@@ -89,8 +89,8 @@ fn a_wrong_value_is_named_with_its_field() {
     refuse(with("success", json!([])), "success: must not be empty");
     refuse(with("success", json!("2xx")), "success: invalid type");
     refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is not a set");
-    refuse(with("allow", json!(["10.0.0.0/33"])), "allow.0: `10.0.0.0/33` is not a network");
-    refuse(with("allow", json!(["pay.example"])), "allow.0: `pay.example` is not a network");
+    refuse(with("allow", json!(["10.0.0.0/33"])), "allow.0: `10.0.0.0/33` is neither an IP");
+    refuse(with("allow", json!(["pay.example"])), "allow.0: `pay.example` is neither an IP");
     refuse(with("retry_after_max", json!("1x")), "retry_after_max: `1x` is not a duration");
 }
 

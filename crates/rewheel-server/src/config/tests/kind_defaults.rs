@@ -99,20 +99,20 @@ fn a_default_that_makes_a_kind_invalid_is_named_with_the_kind() {
     check(
         "[defaults.kind]\nattempts_ceiling = 20\n[kinds.mail]\n[kinds.poll]\nattempts_max = 50",
         &[],
-        "rewheel.toml:4: kinds.poll.attempts_ceiling: must not be lower than attempts_max; this kind does not fit \
+        "rewheel.toml:4: kinds.poll.attempts_ceiling: must not be lower than attempts_max; this kind conflicts with the default \
          defaults.kind.attempts_ceiling (rewheel.toml:2): set attempts_ceiling in [kinds.poll], or change the default",
     );
     check(
         "[defaults.kind]\nattempts_max = 20\n[kinds.poll]\nattempts_ceiling = 10",
         &[],
-        "rewheel.toml:4: kinds.poll.attempts_ceiling: must not be lower than attempts_max; this kind does not fit \
+        "rewheel.toml:4: kinds.poll.attempts_ceiling: must not be lower than attempts_max; this kind conflicts with the default \
          defaults.kind.attempts_max (rewheel.toml:2)",
     );
     check(
         "[defaults.kind]\nrunner = \"callback\"\n[kinds.poll]",
         &[],
-        "rewheel.toml:3: kinds.poll.callback: is required for the runner `callback`: set callback.url; this kind does not \
-         fit defaults.kind.runner (rewheel.toml:2)",
+        "rewheel.toml:3: kinds.poll.callback: is required for the runner `callback`: set callback.url; this kind conflicts with \
+         the default defaults.kind.runner (rewheel.toml:2)",
     );
     let env = [("REWHEEL__DEFAULTS__KIND__ATTEMPTS_CEILING", "20")];
     let error = load("[kinds.poll]\nattempts_max = 50", &env).unwrap_err().to_string();

@@ -54,10 +54,11 @@ fn a_job_that_continues_a_call_says_how_often_the_call_was_made() {
         Job { because, due, attempt: attempts_before, attempts_before, ..job() }
     };
     let said = |job: &Job, wait| text(job, wait, &[]);
-    let waits = "submitted after 3 attempts of a call inside a process; waiting 3s";
+    let waits = "submitted after 3 attempts of the call in the process of the caller; waiting 3s";
     assert_eq!(said(&spilled(3, seconds(3)), Wait::Lasts), waits);
     assert_eq!(said(&spilled(3, seconds(3)), Wait::IsOver), waits.replace("waiting", "waited"));
-    let at_once = "submitted after 1 attempt of a call inside a process; to run immediately";
+    let at_once =
+        "submitted after 1 attempt of the call in the process of the caller; to run immediately";
     assert_eq!(said(&spilled(1, Duration::ZERO), Wait::Lasts), at_once);
 }
 

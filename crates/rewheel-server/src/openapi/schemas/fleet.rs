@@ -23,11 +23,11 @@ fn holder() -> Value {
     Object::new()
         .has("id", id(), "Id of the holder.")
         .has("name", text(), "Name of the holder, from its config or its first claim.")
-        .has("role", one_of(["engine", "worker"]), "An engine of a node, or a worker.")
+        .has("role", one_of(["engine", "worker"]), "Type of the holder: `engine` (a node) or `worker`.")
         .has(
             "state",
             one_of(["alive", "silent", "dead"]),
-            "Whether the holder is alive (it renews its lease) or dead.",
+            "`alive`: the holder renews its lease. `silent`: its lease has expired. `dead`: another holder marked it as dead.",
         )
         .has("here", flag(), "True if this holder is the server that sent the response.")
         .has("lease_ttl", duration(), "How long the lease of the holder lasts without a renewal.")

@@ -41,12 +41,24 @@ fn problem() -> Value {
     let request_id =
         "Id of the request. The header `x-request-id` and the server log contain the same id.";
     Object::new()
-        .has("type", urn, "Type of the problem: a URN that ends in `code`.")
+        .has(
+            "type",
+            urn,
+            "Type of the problem: `urn:rewheel:problem:` and the value of the field `code`.",
+        )
         .has("title", text(), "Short name of the error: `code` in words.")
         .has("status", between(400, 599), "HTTP status of the response.")
-        .has("code", text(), "Error code. Programs should use this field to tell errors apart.")
+        .has(
+            "code",
+            text(),
+            "Error code. Programs should use the field `code` to tell errors apart.",
+        )
         .has("detail", text(), detail)
-        .has("errors", list(error), "The invalid fields of the request. Empty for other errors.")
+        .has(
+            "errors",
+            list(error),
+            "The invalid fields of the request. Empty if the error is not about a field.",
+        )
         .has("hint", or_null(text()), "What to do about the error.")
         .has("request_id", text(), request_id)
         .open("A problem document (RFC 9457).")
@@ -63,14 +75,14 @@ fn problem_example() -> Value {
 
 fn job() -> Object {
     who_and_what()
-        .has("attempt", count(), "Number of the latest attempt. 0 before the first attempt. If a call inside a process was continued as this job, the attempts of that call are included.")
-        .has("attempts_max", count(), "Maximum number of attempts. Includes the attempts before the latest redrive, and the attempts of a call that was continued as this job.")
+        .has("attempt", count(), "Number of the latest attempt. 0 before the first attempt. If a call was continued as this job, the attempts of that call are included.")
+        .has("attempts_max", count(), "Maximum number for `attempt`. Like `attempt`, this number includes the attempts before the latest redrive, and the attempts of a call that was continued as this job.")
         .has("takeovers", count(), "How often another node or worker took over the job, because its holder died or because the job was overdue.")
-        .has("fence", count(), "Fencing token. It grows each time a node or worker claims the job.")
+        .has("fence", count(), "Fencing token. The fence grows with each claim, each retry on the same node and each takeover of the job.")
         .has("holder", or_null(id()), "Id of the holder (node or worker) that runs the job, or will run the job when it is due. Null if no holder has claimed the job.")
         .has("wanted", or_null(one_of(["pause", "cancel"])), "Change that was requested while the job was running. It takes effect when the attempt ends.")
         .has("version", count(), "Version of the job. It grows with each visible change and is the ETag.")
-        .has("due", time(), "Earliest time of the next attempt. For an ended job: earliest time of its last attempt.")
+        .has("due", time(), "Time at which the next attempt may start. For an ended job: time at which its last attempt was allowed to start.")
         .has("deadline", or_null(time()), "No attempt starts after this time. Null if the job has no deadline.")
         .has("due_because", due_because(), "Why the job is due at this time.")
         .has("held_because", or_null(held_because()), "Why a job that is due does not run yet. Null if nothing holds the job back.")
@@ -80,7 +92,7 @@ fn job() -> Object {
         .has("finished", or_null(time()), "Time at which the job ended. Null if the job has not ended.")
         .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
         .may("attempts", list(reference("Attempt")), "The failed attempts, oldest first.")
-        .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first and the latest attempts of a job.")
+        .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first 10 and the latest 90 failed attempts of a job.")
         .may("audit", list(reference("AuditEntry")), "Changes made to the job by operators and nodes, oldest first.")
         .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
 }
@@ -92,14 +104,14 @@ fn who_and_what() -> Object {
         .has("kind", kind(), "Kind of the job.")
         .has("state", state(), "State of the job.")
         .may("payload", json!({}), payload)
-        .has("key", or_null(text()), "Idempotency key. Null if the job was submitted without one.")
+        .has("key", or_null(text()), "Idempotency key. Null if the job was submitted without a key.")
         .has("tenant", or_null(text()), "Tenant that the job belongs to. Null if it has none.")
         .has(
             "shard_key",
             or_null(text()),
             "Key that assigns the job to a shard. Null if it has none.",
         )
-        .has("parent", or_null(id()), "Id of the parent: the job whose result submitted this job. Null if the job has no parent.")
+        .has("parent", or_null(id()), "Id of the parent: this job was submitted together with the result of the parent. Null if the job has no parent.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 

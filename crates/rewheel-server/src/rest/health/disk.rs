@@ -28,7 +28,7 @@ fn judge(free: u64, enough: u64) -> Health {
     let said = format!("{} MiB are free", free / MIB);
     if free < enough {
         let hint = format!(
-            "{said}, less than server.disk_free_bytes_min ({} MiB): free disk space, because submits fail when the disk is full",
+            "{said}, less than server.disk_free_bytes_min ({} MiB): make space on the disk; when the disk is full, submits fail",
             enough / MIB
         );
         return Health::degraded(hint);

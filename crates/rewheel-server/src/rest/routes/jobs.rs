@@ -89,7 +89,7 @@ fn submit_one() -> Operation {
         .gives(201, "The job was stored.", "Job")
         .gives_as(
             200,
-            "A job with the same key already exists. Callers with the role `read` get the job, other callers get a receipt.",
+            "A job with the same key already exists. Callers with the role `read` get the whole job, other callers get only its id, kind, key, tenant and state (`Receipt`).",
             ("application/json", json!({"anyOf": [reference("Job"), reference("Receipt")]})),
         )
         .writes()
@@ -122,7 +122,11 @@ fn list_jobs() -> Operation {
         .query("kind", "Only jobs of these kinds.", list(kind()))
         .query("tenant", "Only jobs of this tenant.", name(128))
         .query("key", key, name(255))
-        .query("parent", "Only jobs that the result of this job submitted.", id())
+        .query(
+            "parent",
+            "Only follow-ups of this job: jobs that were submitted together with its result.",
+            id(),
+        )
         .query("category", "Only jobs whose latest failure has this category.", category())
         .query("q", "Only jobs with this text in the id, the key or the latest failure.", word())
         .query("due_after", "Only jobs that are due at this time or later.", time_asked())

@@ -126,7 +126,7 @@ fn changes() -> Vec<Route> {
             |_| KindChange::Reset,
             Operation::new(
                 "resetBreaker",
-                "Reset the circuit breaker of a kind to automatic. Failures of its jobs open the breaker again. If the called service asked to wait, this wait ends too.",
+                "Reset the circuit breaker of a kind to automatic. From then on, failures of its jobs can open the breaker again. If the called service asked to wait, this wait ends too.",
             ),
         ),
     ]

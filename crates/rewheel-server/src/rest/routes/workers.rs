@@ -22,7 +22,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/workers/heartbeat",
             WORK_ALL,
             workers::heartbeat,
-            Operation::new("heartbeat", "Send a heartbeat. It renews the lease of the worker.")
+            Operation::new("heartbeat", "Send a heartbeat. A heartbeat renews the lease of the worker.")
                 .takes("Heartbeat")
                 .gives(200, "The lease was renewed.", "Heard")
                 .writes()

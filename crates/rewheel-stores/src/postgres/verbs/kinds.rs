@@ -242,7 +242,7 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, VerbError> {
         parked,
         generation: unsigned(row.try_get(at + 7)?),
         suspects: suspects::read(row.try_get(at + 8)?)
-            .ok_or_else(|| unreadable("a holder that suspects a kind"))?,
+            .ok_or_else(|| unreadable("the id of a holder that reported a kind as down"))?,
         forced: row.try_get(at + 9)?,
         version: version(row.try_get(at + 10)?),
     })

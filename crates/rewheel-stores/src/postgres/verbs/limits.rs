@@ -42,7 +42,7 @@ impl PostgresStore {
             let made = make(&session, &names).await;
             session.end(made).await?;
         }
-        let why = "the rows of `limits` are gone as soon as they are made";
+        let why = "the rows of the table `limits` were deleted again and again while this claim created them";
         Err(StoreError::Unavailable(why.into()))
     }
 }

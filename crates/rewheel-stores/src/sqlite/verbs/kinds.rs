@@ -108,7 +108,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, VerbError> {
         paused: row.get(3)?,
         parked,
         suspects: suspects::read(&row.get::<_, String>(8)?)
-            .ok_or_else(|| unreadable("a holder that suspects a kind"))?,
+            .ok_or_else(|| unreadable("the id of a holder that reported a kind as down"))?,
         forced: row.get(9)?,
         generation: unsigned(row.get(7)?),
         version: Version::new(unsigned(row.get(10)?)),

@@ -77,6 +77,10 @@ fn bind(
     statement.raw_bind_parameter(at(), row.lease.map(|(_, overdue)| overdue.as_millis()))?;
     statement.raw_bind_parameter(at(), now.as_millis())?;
     statement.raw_bind_parameter(at(), row.deadline.map(Timestamp::as_millis))?;
-    debug_assert_eq!(place, first + VALUES, "the file and this function agree");
+    debug_assert_eq!(
+        place,
+        first + VALUES,
+        "the SQL file and this function have the same number of values"
+    );
     Ok(())
 }
