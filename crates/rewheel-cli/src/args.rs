@@ -176,7 +176,7 @@ pub(crate) enum IncidentsCommand {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Pause the waiting jobs of an incident
+    /// Pause the jobs of an incident that wait for their next attempt
     Hold {
         /// Select the incident by id
         id: String,
