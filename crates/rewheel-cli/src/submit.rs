@@ -11,7 +11,7 @@ use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
 use rewheel_core::{JobId, KindName, SecretUrl};
 use rewheel_engine::KindSettings;
 use rewheel_server::job_document::JobDocument;
-use rewheel_server::submit::{check_ceilings, parse, refused};
+use rewheel_server::submit::{check_ceilings, check_duplicates, parse, refused};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,6 +23,9 @@ struct Body<'a> {
     kind: &'a str,
     payload: Box<RawValue>,
     key: Option<&'a str>,
+    unique_until: Option<&'a str>,
+    on_duplicate: Option<&'a str>,
+    debounce: Option<DebounceBody<'a>>,
     tenant: Option<&'a str>,
     shard_key: Option<&'a str>,
     priority: Option<i64>,
@@ -32,6 +35,33 @@ struct Body<'a> {
     attempts_max: Option<i64>,
     attempt_timeout: Option<&'a str>,
     backoff: Option<&'a str>,
+}
+
+/// A debounce, with its limit if there is one.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum DebounceBody<'a> {
+    Delay(&'a str),
+    Both { delay: &'a str, max: &'a str },
+}
+
+impl<'a> DebounceBody<'a> {
+    fn of(args: &'a Submit) -> Option<DebounceBody<'a>> {
+        let delay = args.debounce.as_deref()?;
+        Some(match args.debounce_max.as_deref() {
+            Some(max) => DebounceBody::Both { delay, max },
+            None => DebounceBody::Delay(delay),
+        })
+    }
+}
+
+/// What is said beside the id of a job that existed already.
+fn say_known(output: Output, replaced: bool) {
+    output.note(if replaced {
+        "replaced the job with this key, which was waiting: this is its id"
+    } else {
+        "a job with this key already exists: this is its id"
+    });
 }
 
 /// Submits through a server.
@@ -45,7 +75,7 @@ pub(crate) async fn remotely(
     let id = text(&answer.value, "id");
     output.answer(answer.text, || id);
     if is_known {
-        output.note("a job with this key already exists: this is its id");
+        say_known(output, answer.value.get("replaced") == Some(&Value::Bool(true)));
     }
     Ok(())
 }
@@ -58,6 +88,7 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), CliErro
     let store = local::open(&url).await?;
     let id = JobId::new(store.now().await?, &Random::thread());
     let job = parse(&text, id, config.engine.payload_bytes_max)?;
+    check_duplicates("", &job)?;
     if let Some(kind) = settings(store.as_ref(), &job.kind).await? {
         check_ceilings("", &job, &kind)?;
     }
@@ -68,9 +99,10 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), CliErro
         }
         answers => answers?,
     };
-    let known = match answers.into_iter().next() {
-        Some(Inserted::Created { .. }) => id,
-        Some(Inserted::Duplicate { job, .. }) => job,
+    let (known, replaced) = match answers.into_iter().next() {
+        Some(Inserted::Created { .. }) => (id, false),
+        Some(Inserted::Duplicate { job, .. }) => (job, false),
+        Some(Inserted::Replaced { job, .. }) => (job, true),
         Some(Inserted::Refused(why)) => return Err(refused("", &jobs[0], &why).into()),
         Some(Inserted::LeftOut) | None => {
             let error = anyhow::Error::msg("the store returned no result for the job");
@@ -78,12 +110,13 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), CliErro
         }
     };
     let document = document(store.as_ref(), known).await?;
-    let document = document.map(|document| document.with_duplicate(known != id));
+    let document =
+        document.map(|document| document.with_duplicate(known != id).with_replaced(replaced));
     let text =
         serde_json::to_string(&document).map_err(|error| CliError::new(exit::FAILED, error))?;
     output.answer(text, || known.to_string());
     if known != id {
-        output.note("a job with this key already exists: this is its id");
+        say_known(output, replaced);
     }
     Ok(store.close().await?)
 }
@@ -106,6 +139,9 @@ fn body(args: &Submit) -> Result<String, CliError> {
         kind: args.kind.as_deref().unwrap_or_default(),
         payload: json("payload", args.payload.as_deref().unwrap_or_default())?,
         key: args.key.as_deref(),
+        unique_until: args.unique_until.as_deref(),
+        on_duplicate: args.on_duplicate.as_deref(),
+        debounce: DebounceBody::of(args),
         tenant: args.tenant.as_deref(),
         shard_key: args.shard_key.as_deref(),
         priority: args.priority,

@@ -20,8 +20,11 @@ impl Format {
     /// Jobs have a parent. An older release loses the parent when it moves a job to another table.
     pub const FOLLOW_UPS: Format = Format(1);
 
+    /// Debounced jobs have lanes of their own. An older release would not claim from them, or claim too early.
+    pub const DEBOUNCE: Format = Format(2);
+
     /// This release.
-    pub const CURRENT: Format = Format::FOLLOW_UPS;
+    pub const CURRENT: Format = Format::DEBOUNCE;
 
     /// Creates a format from its stored number.
     pub const fn new(number: u32) -> Format {

@@ -1,6 +1,7 @@
 //! A job, as submitted and as stored.
 
 use crate::decision::DueReason;
+use crate::duplicates::Duplicates;
 use crate::failure::Failure;
 use crate::format::Format;
 use crate::id::{Fence, HolderId, JobId, Version};
@@ -49,8 +50,10 @@ pub struct NewJob {
     pub kind: KindName,
     /// The tenant that the job belongs to.
     pub tenant: Option<Tenant>,
-    /// Deduplication key: submitting the same key again has no effect.
+    /// Deduplication key: submitting the same key again has no effect, unless `duplicates` says otherwise.
     pub key: Option<Key>,
+    /// What happens if another job has the key.
+    pub duplicates: Duplicates,
     /// Determines the shard, together with the tenant.
     pub shard_key: Option<ShardKey>,
     /// The shard, if it is not computed by [`Shard::of`].
@@ -86,6 +89,7 @@ impl NewJob {
             kind,
             tenant: None,
             key: None,
+            duplicates: Duplicates::default(),
             shard_key: None,
             shard: None,
             priority: Priority::DEFAULT,
@@ -103,17 +107,25 @@ impl NewJob {
 
     /// Returns the format that every holder must know before the job is stored.
     pub fn format(&self) -> Format {
-        if self.parent.is_some() { Format::FOLLOW_UPS } else { Format::FIRST }
+        if self.duplicates.debounce().is_some() {
+            Format::DEBOUNCE
+        } else if self.parent.is_some() {
+            Format::FOLLOW_UPS
+        } else {
+            Format::FIRST
+        }
     }
 
     /// Returns the lane of the job.
     pub fn lane(&self) -> Lane {
         let by_name = || Shard::of(self.tenant.as_ref(), self.shard_key.as_ref());
+        let shard = self.shard.unwrap_or_else(by_name);
+        let is_debounced = self.duplicates.debounce().is_some();
         Lane {
             kind: self.kind.clone(),
             tenant: self.tenant.clone(),
             priority: self.priority,
-            shard: self.shard.unwrap_or_else(by_name),
+            shard: if is_debounced { shard.debounced() } else { shard },
         }
     }
 
@@ -161,6 +173,7 @@ impl NewJob {
     pub fn is_beside(&self, other: &NewJob) -> bool {
         (&self.kind, &self.tenant, self.priority) == (&other.kind, &other.tenant, other.priority)
             && (&self.shard_key, self.shard) == (&other.shard_key, other.shard)
+            && self.duplicates.debounce().is_some() == other.duplicates.debounce().is_some()
     }
 }
 
@@ -175,6 +188,13 @@ pub struct Lane {
     pub priority: Priority,
     /// The shard.
     pub shard: Shard,
+}
+
+impl Lane {
+    /// Returns how long before its due time a job of this lane may be claimed, for a claim with this horizon.
+    pub const fn horizon(&self, horizon: Duration) -> Duration {
+        if self.shard.is_debounced() { Duration::ZERO } else { horizon }
+    }
 }
 
 /// A job as stored.

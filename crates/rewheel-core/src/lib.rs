@@ -9,6 +9,7 @@
 //! | subject | items |
 //! | --- | --- |
 //! | a job | [`NewJob`], [`Job`], [`JobId`], [`Key`], [`Priority`], [`Lane`] |
+//! | jobs with the same key | [`Duplicates`], [`Debounce`] |
 //! | its states | [`State`], [`Cause`]: the one table of legal transitions |
 //! | a kind, a tenant | [`Kind`], [`KindName`], [`Tenant`] |
 //! | which process may run a job | [`Holder`], [`HolderId`], [`Lease`], [`Fence`] |
@@ -34,6 +35,7 @@ mod report;
 mod failure_rules;
 mod shard;
 mod job;
+mod duplicates;
 mod lease;
 mod kind;
 mod budget;
@@ -49,6 +51,9 @@ pub mod store;
 pub use self::audit::{Actor, AuditEntry, AuditFields, AuditNote, Transition};
 pub use self::budget::{Floor, RetryAsk, RetryPool};
 pub use self::decision::{Decision, DueReason, GiveUp, History, Policy, Report, decide};
+pub use self::duplicates::{
+    Debounce, Duplicates, DuplicatesError, OnDuplicate, OnKey, UniqueUntil, Waits, replaced_facts,
+};
 pub use self::event::JobEvent;
 pub use self::failure::Failure;
 pub use self::failure_rules::{

@@ -16,7 +16,7 @@ use crate::name::{ShardKey, Tenant};
 /// # Ok::<(), rewheel_core::NameError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shard(u8);
+pub struct Shard(u16);
 
 impl Shard {
     /// The shard of a job that has neither tenant nor shard key; it belongs to all holders.
@@ -26,14 +26,48 @@ impl Shard {
     /// are only 64 shards, which is enough to balance a fleet of about twenty holders.
     pub const SPREAD: u8 = 64;
 
+    /// The stored number of a debounced shard is that of its shard, plus this: the first number that no shard has.
+    const DEBOUNCED: u16 = 256;
+
     /// Creates a shard from a number; 0 is [`Shard::NONE`].
     pub const fn new(number: u8) -> Shard {
-        Shard(number)
+        Shard(number as u16)
     }
 
-    /// Returns its number.
-    pub const fn get(self) -> u8 {
+    /// Creates a shard from its stored number, if there is such a shard.
+    pub const fn stored(number: u16) -> Option<Shard> {
+        if number < 2 * Shard::DEBOUNCED { Some(Shard(number)) } else { None }
+    }
+
+    /// Returns its stored number.
+    pub const fn get(self) -> u16 {
         self.0
+    }
+
+    /// Returns the part of this shard with its debounced jobs. They have lanes of their own, because they are claimed only when they
+    /// are due: a job that waits in the timing wheel of an engine could not be postponed.
+    ///
+    /// ```
+    /// use rewheel_core::Shard;
+    ///
+    /// let shard = Shard::new(7);
+    /// assert_eq!(shard.debounced().number(), shard.number());
+    /// assert_ne!(shard.debounced(), shard);
+    /// assert_eq!(shard.debounced().debounced(), shard.debounced());
+    /// ```
+    #[must_use]
+    pub const fn debounced(self) -> Shard {
+        Shard(self.0 % Shard::DEBOUNCED + Shard::DEBOUNCED)
+    }
+
+    /// Returns whether these are the debounced jobs of a shard.
+    pub const fn is_debounced(self) -> bool {
+        self.0 >= Shard::DEBOUNCED
+    }
+
+    /// Returns its number, which its debounced jobs share.
+    pub const fn number(self) -> u8 {
+        (self.0 % Shard::DEBOUNCED) as u8
     }
 
     /// Returns the shard of a tenant and a shard key: 1 to [`Shard::SPREAD`]. Without tenant and
@@ -46,13 +80,13 @@ impl Shard {
         let key = key.map_or("", ShardKey::as_str).bytes();
         // Names contain no control characters, so the separator keeps (ab, c) and (a, bc) apart.
         let sum = hash(tenant.chain([0]).chain(key));
-        Shard((sum % u64::from(Shard::SPREAD)) as u8 + 1)
+        Shard((sum % u64::from(Shard::SPREAD)) as u16 + 1)
     }
 
     /// Returns the owner of the shard among the holders. All nodes that know the same holders agree, and when a holder joins or
     /// leaves, only its own shards move. `None` if there are no holders.
     pub fn owner(self, holders: &[HolderId]) -> Option<HolderId> {
-        holders.iter().copied().max_by_key(|holder| (holder.score(&[self.0]), *holder))
+        holders.iter().copied().max_by_key(|holder| (holder.score(&[self.number()]), *holder))
     }
 }
 
@@ -107,5 +141,18 @@ mod tests {
         }
         assert!(shares.iter().all(|share| (25..90).contains(share)), "{shares:?}");
         assert_eq!(Shard::new(1).owner(&[]), None);
+    }
+
+    #[test]
+    fn debounced_jobs_have_the_owner_of_their_shard() {
+        for number in 0..=u8::MAX {
+            let (shard, debounced) = (Shard::new(number), Shard::new(number).debounced());
+            assert_eq!(debounced.owner(&holders(5)), shard.owner(&holders(5)));
+            assert_eq!((shard.is_debounced(), debounced.is_debounced()), (false, true));
+            for one in [shard, debounced] {
+                assert_eq!((Shard::stored(one.get()), one.number()), (Some(one), number));
+            }
+        }
+        assert_eq!(Shard::stored(512), None);
     }
 }

@@ -114,6 +114,6 @@ fn lives(job: &NewJob, answer: &Inserted) -> bool {
     match answer {
         Inserted::Created { .. } => true,
         Inserted::Duplicate { job: known, .. } => *known == job.id,
-        Inserted::Refused(_) | Inserted::LeftOut => false,
+        Inserted::Replaced { .. } | Inserted::Refused(_) | Inserted::LeftOut => false,
     }
 }

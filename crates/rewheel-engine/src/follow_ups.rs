@@ -3,10 +3,13 @@
 use crate::ceilings::OverCeiling;
 use crate::runner::{JobContext, JobKind};
 use crate::shared::{Shared, lock};
-use crate::submit::{self, SubmitError, payload_limit};
+use crate::submit::{self, SubmitError, duplicates, payload_limit};
 use rewheel::Backoff;
 use rewheel_core::store::{Inserted, Refusal};
-use rewheel_core::{Decision, Holder, Job, JobId, KindName, Limits, NewJob, Report, State};
+use rewheel_core::{
+    Decision, Format, Holder, Job, JobId, KindName, Limits, NewJob, OnDuplicate, Report, State,
+    UniqueUntil,
+};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +44,30 @@ impl FollowUp {
     #[must_use]
     pub fn key(self, key: &str) -> FollowUp {
         self.with(|job| submit::set_key(job, key))
+    }
+
+    /// Sets until when another job keeps the key, see [`Submit::unique_until`](crate::Submit::unique_until).
+    #[must_use]
+    pub fn unique_until(self, until: UniqueUntil) -> FollowUp {
+        self.with(|job| duplicates::set_unique_until(job, until))
+    }
+
+    /// Sets what happens to another job that has the key, see [`Submit::on_duplicate`](crate::Submit::on_duplicate).
+    #[must_use]
+    pub fn on_duplicate(self, on: OnDuplicate) -> FollowUp {
+        self.with(|job| duplicates::set_on_duplicate(job, on))
+    }
+
+    /// Runs the job when no submit with its key has arrived for a while, see [`Submit::debounce`](crate::Submit::debounce).
+    #[must_use]
+    pub fn debounce(self, delay: Duration) -> FollowUp {
+        self.with(|job| duplicates::set_debounce(job, delay, None))
+    }
+
+    /// As [`debounce`](FollowUp::debounce), where submits postpone the job at most until `max` after it was created.
+    #[must_use]
+    pub fn debounce_up_to(self, delay: Duration, max: Duration) -> FollowUp {
+        self.with(|job| duplicates::set_debounce(job, delay, Some(max)))
     }
 
     /// Sets the shard key: jobs with the same key share a shard.
@@ -241,10 +268,15 @@ impl Shared {
             return Err(SubmitError::Refused(Refusal::UnknownKind));
         };
         submit::check_backoff(self, job)?;
+        duplicates::check(job)?;
         let over = |over: OverCeiling| submit::field(over.field, over.why);
         kind.ceilings.check(job).map_err(over)?;
-        match self.leases.older_holder() {
-            Some(holder) => Err(SubmitError::Refused(Refusal::HolderTooOld { holder })),
+        // The store gives it a parent.
+        let format = job.format().max(Format::FOLLOW_UPS);
+        match self.leases.oldest_holder().filter(|oldest| oldest.format < format) {
+            Some(OldestHolder { name, .. }) => {
+                Err(SubmitError::Refused(Refusal::HolderTooOld { holder: name }))
+            }
             None => Ok(()),
         }
     }
@@ -281,10 +313,16 @@ impl Shared {
     }
 }
 
-/// Returns the name of a living holder whose release cannot handle what this one submits.
-pub(crate) fn older(holders: &[Holder]) -> Option<String> {
-    let is_older = |holder: &&Holder| {
-        holder.died.is_none() && holder.format < rewheel_core::Format::FOLLOW_UPS
-    };
-    holders.iter().find(is_older).map(|holder| holder.name.clone())
+/// A living holder with the oldest release.
+#[derive(Clone, Debug)]
+pub(crate) struct OldestHolder {
+    pub(crate) name: String,
+    pub(crate) format: Format,
+}
+
+/// Returns the living holder with the oldest release.
+pub(crate) fn oldest(holders: &[Holder]) -> Option<OldestHolder> {
+    let living = holders.iter().filter(|holder| holder.died.is_none());
+    let oldest = living.min_by_key(|holder| holder.format)?;
+    Some(OldestHolder { name: oldest.name.clone(), format: oldest.format })
 }

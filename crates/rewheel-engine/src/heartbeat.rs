@@ -183,7 +183,7 @@ impl Heartbeat {
                 return;
             }
         };
-        self.shared.leases.set_older_holder(follow_ups::older(&holders));
+        self.shared.leases.set_oldest_holder(follow_ups::oldest(&holders));
         let is_engine = |holder: &&Holder| holder.role == Role::Engine;
         self.living = holders.iter().filter(is_engine).map(|holder| holder.id).collect();
         self.shared.set_living(self.living.clone());

@@ -1,5 +1,6 @@
 //! The engine's own lease, and the jobs it holds.
 
+use crate::follow_ups::OldestHolder;
 use crate::pending_calls::PendingCalls;
 use crate::shared::lock;
 use rewheel::{CancelToken, Moment};
@@ -22,8 +23,8 @@ pub(crate) struct Leases {
     lease_expired: AtomicBool,
     /// When the last successful renewal was sent.
     renewed: Mutex<Moment>,
-    /// The name of a living holder with an older release, as far as this engine knows.
-    older_holder: Mutex<Option<String>>,
+    /// The living holder with the oldest release, as far as this engine knows.
+    oldest_holder: Mutex<Option<OldestHolder>>,
 }
 
 /// A job that this engine holds.
@@ -49,17 +50,17 @@ impl Leases {
             given_back: AtomicUsize::new(0),
             lease_expired: AtomicBool::new(false),
             renewed: Mutex::new(now),
-            older_holder: Mutex::default(),
+            oldest_holder: Mutex::default(),
         }
     }
 
-    /// Returns the name of a living holder whose release cannot handle all jobs of this one.
-    pub(crate) fn older_holder(&self) -> Option<String> {
-        lock(&self.older_holder).clone()
+    /// Returns the living holder with the oldest release.
+    pub(crate) fn oldest_holder(&self) -> Option<OldestHolder> {
+        lock(&self.oldest_holder).clone()
     }
 
-    pub(crate) fn set_older_holder(&self, name: Option<String>) {
-        *lock(&self.older_holder) = name;
+    pub(crate) fn set_oldest_holder(&self, oldest: Option<OldestHolder>) {
+        *lock(&self.oldest_holder) = oldest;
     }
 
     pub(crate) fn holder(&self) -> HolderId {

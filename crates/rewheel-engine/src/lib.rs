@@ -173,11 +173,12 @@ pub use rewheel_core::store::{
     Store, StoreError, StoreResult,
 };
 pub use rewheel_core::{
-    Action, ActionError, Actor, AuditEntry, Cause, Decision, DueReason, Failure, FailureRule,
-    FailureRules, Fence, GiveUp, HolderId, IdError, Incident, Incidents, Job, JobId, Key, Kind,
-    KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, KindName, Lane, Lease, Limits,
-    NameError, NewJob, Parked, Priority, PriorityError, Report, Retain, RuleError, Shard, ShardKey,
-    State, Status, Sticky, Tenant, Timestamp, UnknownState, Version, Wanted, When, WorkerOwner,
+    Action, ActionError, Actor, AuditEntry, Cause, Debounce, Decision, DueReason, Duplicates,
+    DuplicatesError, Failure, FailureRule, FailureRules, Fence, GiveUp, HolderId, IdError,
+    Incident, Incidents, Job, JobId, Key, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, Lane, Lease, Limits, NameError, NewJob, OnDuplicate, Parked, Priority,
+    PriorityError, Report, Retain, RuleError, Shard, ShardKey, State, Status, Sticky, Tenant,
+    Timestamp, UniqueUntil, UnknownState, Version, Wanted, When, WorkerOwner,
 };
 
 /// Runs the examples of the README as tests.

@@ -368,7 +368,9 @@ impl Engine {
         let priority = Priority::new(9).unwrap_or_default();
         let job = NewJob { priority, ..NewJob::new(self.new_id(), kind, document.encode()) };
         match self.insert(&Insert::new(std::slice::from_ref(&job))).await?.pop() {
-            Some(Inserted::Created { .. } | Inserted::Duplicate { .. }) => {}
+            Some(
+                Inserted::Created { .. } | Inserted::Duplicate { .. } | Inserted::Replaced { .. },
+            ) => {}
             Some(Inserted::Refused(why)) => {
                 return Err(OperateError::Submit(SubmitError::Refused(why)));
             }

@@ -94,8 +94,8 @@ impl Shards {
     /// Returns whether a shard belongs to another engine.
     pub(crate) fn is_foreign(&self, shard: Shard) -> bool {
         let fleet = lock(&self.fleet);
-        let foreign = fleet.foreign.get(usize::from(shard.get()));
-        shard != Shard::NONE && foreign.is_some_and(|foreign| *foreign)
+        let foreign = fleet.foreign.get(usize::from(shard.number()));
+        shard.number() != Shard::NONE.number() && foreign.is_some_and(|foreign| *foreign)
     }
 }
 

@@ -1,9 +1,16 @@
 //! Submits jobs: one typed job, or a batch.
 
+pub(crate) mod duplicates;
 mod many;
 pub(crate) mod payload_limit;
+mod setters;
+mod spill;
 
 pub use self::many::{IntoSubmit, SubmitMany};
+pub(crate) use self::setters::{
+    set_attempt_timeout, set_attempts_max, set_deadline_in, set_delay, set_key, set_priority,
+    set_shard_key,
+};
 
 use crate::admission::Ticket;
 use crate::engine::Engine;
@@ -12,13 +19,11 @@ use crate::runner::JobKind;
 use crate::shared::{Command, Shared};
 use crate::submit_batching;
 use crate::trace;
-use rewheel::{
-    Backoff, Category, Class, Classify, FailedCall, Retry, Series, Spill, Step, Verdict,
-};
+use rewheel::{Backoff, Category, Class, Classify, FailedCall, Retry, Series, Step, Verdict};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
-    Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey,
-    State, Status, Tenant, Timestamp, When,
+    Fence, Job, JobId, KindName, NameError, NewJob, OnDuplicate, State, Status, Tenant, Timestamp,
+    UniqueUntil, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -72,8 +77,10 @@ impl Classify for SubmitError {
 pub struct Receipt {
     /// Its id; the id of the existing job if it is a duplicate.
     pub id: JobId,
-    /// Whether the key existed already: nothing was stored.
+    /// Whether the key existed already: no job was created.
     pub duplicate: bool,
+    /// Whether the submit replaced what the existing job will run, see [`Submit::on_duplicate`].
+    pub replaced: bool,
 }
 
 /// A job to submit. Await it.
@@ -98,6 +105,45 @@ impl<'a> Submit<'a> {
     /// Sets the deduplication key: only one job per tenant and kind has this key, so submitting it again has no effect.
     pub fn key(self, key: &str) -> Submit<'a> {
         self.with(|job| set_key(job, key))
+    }
+
+    /// Sets until when another job keeps the key. With [`UniqueUntil::Claimed`], this job is stored and takes the key if the other
+    /// job was claimed or has ended.
+    pub fn unique_until(self, until: UniqueUntil) -> Submit<'a> {
+        self.with(|job| duplicates::set_unique_until(job, until))
+    }
+
+    /// Sets what happens to another job that has the key and waits. With [`OnDuplicate::Replace`], it runs what this submit gives.
+    pub fn on_duplicate(self, on: OnDuplicate) -> Submit<'a> {
+        self.with(|job| duplicates::set_on_duplicate(job, on))
+    }
+
+    /// Runs the job when no submit with its key has arrived for `delay`, with what the last one gave; submits without a pause
+    /// postpone it for ten delays at most.
+    ///
+    /// ```
+    /// # use rewheel::{millis, seconds};
+    /// # use rewheel_engine::{Engine, Report};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .raw_handler("index", |_| async { Report::Done })
+    ///     .start()
+    ///     .await?;
+    /// let index = |page: &str| engine.submit_raw("index", page.as_bytes().to_vec()).key("page-7");
+    /// let first = index("draft").debounce(seconds(2)).await?;
+    /// let second = index("final").debounce(seconds(2)).await?;
+    /// assert_eq!((second.id, second.replaced), (first.id, true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn debounce(self, delay: Duration) -> Submit<'a> {
+        self.with(|job| duplicates::set_debounce(job, delay, None))
+    }
+
+    /// As [`debounce`](Submit::debounce), where submits postpone the job at most until `max` after it was created.
+    pub fn debounce_up_to(self, delay: Duration, max: Duration) -> Submit<'a> {
+        self.with(|job| duplicates::set_debounce(job, delay, Some(max)))
     }
 
     /// Sets the tenant.
@@ -234,6 +280,7 @@ fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
         return Err(SubmitError::Refused(why));
     }
     check_backoff(engine.shared(), job)?;
+    duplicates::check(job)?;
     match engine.shared().kind(&job.kind) {
         Some(kind) => kind.ceilings.check(job).map_err(|over| field(over.field, over.why)),
         None => Ok(()),
@@ -255,8 +302,13 @@ pub(crate) fn check_backoff(shared: &Shared, job: &NewJob) -> Result<(), SubmitE
 /// Reads what the store answered for a new job.
 fn receipt(id: JobId, answer: Option<Inserted>) -> Result<Receipt, SubmitError> {
     match answer {
-        Some(Inserted::Created { .. }) => Ok(Receipt { id, duplicate: false }),
-        Some(Inserted::Duplicate { job, .. }) => Ok(Receipt { id: job, duplicate: job != id }),
+        Some(Inserted::Created { .. }) => Ok(Receipt { id, duplicate: false, replaced: false }),
+        Some(Inserted::Duplicate { job, .. }) => {
+            Ok(Receipt { id: job, duplicate: job != id, replaced: false })
+        }
+        Some(Inserted::Replaced { job, .. }) => {
+            Ok(Receipt { id: job, duplicate: true, replaced: true })
+        }
         Some(Inserted::Refused(why)) => Err(SubmitError::Refused(why)),
         Some(Inserted::LeftOut) | None => Err(no_result().into()),
     }
@@ -282,25 +334,6 @@ impl<'a> IntoFuture for Submit<'a> {
     }
 }
 
-impl<T: JobKind + Sync> Spill<T> for Engine {
-    type Receipt = Receipt;
-    type Error = SubmitError;
-
-    async fn spill(&self, job: T, failed: FailedCall) -> Result<Receipt, SubmitError> {
-        self.submit(job).after_call(failed).await
-    }
-}
-
-/// Spills a job, with the key that the call itself used.
-impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
-    type Receipt = Receipt;
-    type Error = SubmitError;
-
-    async fn spill(&self, (job, key): (T, K), failed: FailedCall) -> Result<Receipt, SubmitError> {
-        self.submit(job).key(key.as_ref()).after_call(failed).await
-    }
-}
-
 fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
     Ok(NewJob::new(engine.new_id(), self::kind(kind)?, payload))
 }
@@ -311,50 +344,6 @@ pub(crate) fn kind(kind: &str) -> Result<KindName, SubmitError> {
         return Err(field("kind", format!("`{kind}` is reserved for the engine")));
     }
     Ok(kind)
-}
-
-pub(crate) fn set_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
-    job.key = Some(Key::parse(key).map_err(|why| name("key", why))?);
-    Ok(())
-}
-
-pub(crate) fn set_shard_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
-    job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
-    Ok(())
-}
-
-pub(crate) fn set_priority(job: &mut NewJob, priority: u8) -> Result<(), SubmitError> {
-    let wrong = |why: PriorityError| field("priority", why.to_string());
-    job.priority = Priority::new(priority).map_err(wrong)?;
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "all setters have the same type")]
-pub(crate) fn set_delay(job: &mut NewJob, delay: Duration) -> Result<(), SubmitError> {
-    job.due = When::In(delay.min(Limits::DURATION_MAX));
-    Ok(())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "all setters have the same type")]
-pub(crate) fn set_deadline_in(job: &mut NewJob, left: Duration) -> Result<(), SubmitError> {
-    job.deadline = Some(When::In(left.min(Limits::DURATION_MAX)));
-    Ok(())
-}
-
-pub(crate) fn set_attempts_max(job: &mut NewJob, attempts_max: u32) -> Result<(), SubmitError> {
-    if attempts_max == 0 {
-        return Err(field("attempts_max", "must be 1 or more".to_owned()));
-    }
-    job.attempts_max = Some(attempts_max);
-    Ok(())
-}
-
-pub(crate) fn set_attempt_timeout(job: &mut NewJob, timeout: Duration) -> Result<(), SubmitError> {
-    if timeout.is_zero() {
-        return Err(field("attempt_timeout", "must be longer than 0s".to_owned()));
-    }
-    job.attempt_timeout = Some(timeout);
-    Ok(())
 }
 
 pub(crate) fn field(field: &'static str, why: String) -> SubmitError {
@@ -384,7 +373,10 @@ pub(crate) async fn insert(
     let stored = insert.jobs.iter().zip(&answers).filter_map(|(job, answer)| match answer {
         Inserted::Created { leased: None, .. } => Some((job.id, &job.kind, None, State::Scheduled)),
         Inserted::Created { leased: Some(_), .. } => Some((job.id, &job.kind, None, State::Leased)),
-        Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
+        Inserted::Duplicate { .. }
+        | Inserted::Replaced { .. }
+        | Inserted::Refused(_)
+        | Inserted::LeftOut => None,
     });
     shared.reports.events.tell(stored);
     if let (Some((direct, ticket)), [new], [answer]) = (direct, insert.jobs, answers.as_slice()) {
@@ -432,6 +424,7 @@ fn leased_to(direct: Direct, new: &NewJob, answer: &Inserted) -> Option<(Job, Ti
         }
         Inserted::Created { leased: None, .. }
         | Inserted::Duplicate { .. }
+        | Inserted::Replaced { .. }
         | Inserted::Refused(_)
         | Inserted::LeftOut => None,
     }

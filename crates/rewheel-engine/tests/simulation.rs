@@ -5,6 +5,8 @@
 
 #![expect(clippy::print_stdout, reason = "a simulation reports what it did")]
 
+#[path = "simulation/duplicates.rs"]
+mod duplicates;
 #[path = "simulation/fleet.rs"]
 mod fleet;
 #[path = "simulation/model.rs"]
@@ -132,4 +134,22 @@ fn a_store_that_leaves_forgotten_jobs_alone_is_noticed() {
 fn a_store_that_submits_for_settles_that_do_not_count_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::FollowUpsOfAnySettle), ..Rules::default() };
     is_noticed(&rules, "follow-ups of any settle");
+}
+
+#[test]
+fn a_store_that_replaces_claimed_jobs_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::ReplacesClaimed), ..Rules::default() };
+    is_noticed(&rules, "claimed jobs are replaced");
+}
+
+#[test]
+fn a_store_that_takes_the_keys_of_waiting_jobs_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::TakesKeysOfWaiting), ..Rules::default() };
+    is_noticed(&rules, "keys of waiting jobs are taken");
+}
+
+#[test]
+fn a_store_that_gives_debounced_jobs_early_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::DebouncedEarly), ..Rules::default() };
+    is_noticed(&rules, "debounced jobs are claimed early");
 }

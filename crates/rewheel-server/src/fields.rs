@@ -54,6 +54,11 @@ impl<'a> Fields<'a> {
         self.found.iter().any(|(found, raw)| found == name && raw.get() != "null")
     }
 
+    /// Returns where a field is in the request.
+    pub(crate) fn pointer(&self, name: &str) -> String {
+        pointer(&self.at, name)
+    }
+
     /// Returns a field as written, including `null`, and keeps it.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.found.iter().find(|(found, _)| found == name).map(|(_, raw)| *raw)

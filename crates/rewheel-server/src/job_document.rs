@@ -50,6 +50,8 @@ pub struct JobDocument {
     audit: Option<Vec<AuditDocument>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replaced: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -142,6 +144,7 @@ impl JobDocument {
             attempts_dropped: None,
             audit: None,
             duplicate: None,
+            replaced: false,
         }
     }
 
@@ -180,6 +183,13 @@ impl JobDocument {
     #[must_use]
     pub fn with_duplicate(mut self, duplicate: bool) -> JobDocument {
         self.duplicate = Some(duplicate);
+        self
+    }
+
+    /// Adds that the submit replaced what the existing job will run.
+    #[must_use]
+    pub fn with_replaced(mut self, replaced: bool) -> JobDocument {
+        self.replaced = replaced;
         self
     }
 

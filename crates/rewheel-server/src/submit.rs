@@ -1,9 +1,11 @@
 //! Parses submitted jobs from JSON; every entry point uses it.
 
 mod batch;
+mod duplicates;
 mod edit;
 
 pub use self::batch::parse_batch;
+pub use self::duplicates::check_duplicates;
 #[cfg(test)]
 pub(crate) use self::edit::FIELDS as EDIT_FIELDS;
 pub(crate) use self::edit::parse_edit;
@@ -14,16 +16,22 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
-use rewheel_core::{JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When};
+use rewheel_core::{
+    Debounce, Duplicates, JobId, Key, KindName, Limits, NewJob, OnDuplicate, Priority, ShardKey,
+    Tenant, When,
+};
 use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
 
 /// Every field of a submitted job.
-pub(crate) const FIELDS: [&str; 12] = [
+pub(crate) const FIELDS: [&str; 15] = [
     "kind",
     "payload",
     "key",
+    "unique_until",
+    "on_duplicate",
+    "debounce",
     "tenant",
     "shard_key",
     "priority",
@@ -74,7 +82,9 @@ pub(crate) fn parse_at(
     let tenant = fields.text("tenant", Tenant::parse);
     let shard_key = fields.text("shard_key", ShardKey::parse);
     let priority = fields.number("priority", priority);
-    let due = due(&mut fields);
+    let duplicates = duplicates::duplicates(&mut fields)?;
+    let debounce = duplicates.and_then(Duplicates::debounce);
+    let due = due(&mut fields, debounce);
     let deadline = fields.text("deadline", rfc3339::parse);
     let attempts_max = fields.number("attempts_max", at_least_one);
     let attempt_timeout = fields.text("attempt_timeout", |text| {
@@ -102,6 +112,7 @@ pub(crate) fn parse_at(
     Ok(NewJob {
         tenant,
         key,
+        duplicates: duplicates.unwrap_or_default(),
         shard_key,
         priority: priority.unwrap_or_default(),
         due: due.unwrap_or(When::In(Duration::ZERO)),
@@ -139,9 +150,16 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
             let hint = "create the kind: in the config under [kinds], with PUT /v1/kinds/{kind}, or with a handler in Rust";
             blame(Code::UnknownKind, "kind", &message).hint(hint)
         }
-        Refusal::KeyReused { job } => {
-            let message = format!("is already used by job {job}, which has a different payload");
-            let hint = "a key identifies one job: use another key for a different payload";
+        Refusal::KeyReused { job: known } => {
+            let message = format!("is already used by job {known}, which has a different payload");
+            let hint = match job.duplicates.on_duplicate() {
+                OnDuplicate::Answer => {
+                    "a key identifies one job: use another key for a different payload"
+                }
+                OnDuplicate::Replace => {
+                    "the job was claimed and cannot be replaced any more: set `unique_until` to `claimed` to submit another job with its key"
+                }
+            };
             blame(Code::KeyReused, "key", &message).hint(hint)
         }
         Refusal::DeadlineTooEarly => {
@@ -173,9 +191,17 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
 }
 
 /// Returns when a job may first run: after a delay, or at a time.
-fn due(fields: &mut Fields<'_>) -> Option<When> {
+fn due(fields: &mut Fields<'_>, debounce: Option<Debounce>) -> Option<When> {
     let delay = fields.text("delay", wait);
     let due = fields.text("due", rfc3339::parse);
+    if let Some(debounce) = debounce {
+        let other = if delay.is_some() { "delay" } else { "due" };
+        if delay.is_some() || due.is_some() {
+            let why = format!("cannot be combined with `{other}`: remove one of the two");
+            fields.wrong("debounce", why);
+        }
+        return Some(When::In(debounce.delay()));
+    }
     match (delay, due) {
         (Some(_), Some(_)) => {
             fields.wrong("due", "cannot be combined with `delay`: remove one of the two");

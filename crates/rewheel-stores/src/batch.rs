@@ -25,7 +25,7 @@ pub(crate) fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
         .collect();
     for answer in answers {
         match answer {
-            Inserted::Created { .. } => *answer = Inserted::LeftOut,
+            Inserted::Created { .. } | Inserted::Replaced { .. } => *answer = Inserted::LeftOut,
             Inserted::Duplicate { job, .. } if stored.contains(job) => *answer = Inserted::LeftOut,
             Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => {}
         }

@@ -4,7 +4,7 @@
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
-use rewheel_core::{Failure, JobId, Limits, NewJob, NewKind, Tenant, When};
+use rewheel_core::{Duplicates, Failure, JobId, Limits, NewJob, NewKind, Tenant, When};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -110,6 +110,7 @@ fn letter(job: NewJob, why: &str) -> Letter {
     let backoff = job.backoff.filter(|_| check_backoff(&job).is_ok());
     let payload = if is_large { Vec::new() } else { job.payload.clone() };
     let due = When::In(Duration::ZERO);
-    let job = NewJob { key: None, deadline: None, due, backoff, payload, ..job };
+    let duplicates = Duplicates::default();
+    let job = NewJob { key: None, duplicates, deadline: None, due, backoff, payload, ..job };
     Letter { job, failure: Failure::of_follow_up(&why) }
 }

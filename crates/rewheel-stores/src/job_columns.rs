@@ -96,6 +96,15 @@ impl<S> JobColumns<S> {
             "claimed_job" => self.read("jobs.", None, true),
             // What an insert stores as it was given.
             "submitted" => names(Column::is_submitted),
+            // Sets what an insert stores as it was given, from the row `given` of another submit. The id of the job stays.
+            "replaced" => {
+                let replaced = self.columns.iter().filter(|column| column.is_submitted());
+                let replaced = replaced.filter(|column| column.name != "id");
+                replaced
+                    .map(|column| format!("{0} = given.{0}", column.name))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
             // What a move from table to table copies as it is.
             "moved" => names(Column::is_moved),
             _ => return None,
@@ -262,6 +271,7 @@ mod tests {
         );
         assert_eq!(filled("{claimed_job}"), "jobs.id, jobs.due_ms, jobs.created_ms, jobs.payload");
         assert_eq!(filled("({submitted}) {moved};"), "(id, payload) id, created_ms, payload;");
+        assert_eq!(filled("SET {replaced}"), "SET payload = given.payload");
     }
 
     #[test]

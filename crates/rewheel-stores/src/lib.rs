@@ -23,6 +23,7 @@ mod wakeup;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod audit;
 mod batch;
+mod duplicates;
 mod follow_ups;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;

@@ -2,6 +2,7 @@
 
 pub mod insert;
 pub mod keys;
+pub mod duplicates;
 pub mod direct;
 pub mod reserve;
 pub mod lanes;

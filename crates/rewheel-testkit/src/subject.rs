@@ -6,9 +6,9 @@ use rewheel_core::store::{
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Failure, Format, HolderId, Job, JobId, Key, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
-    When,
+    Actor, Decision, DueReason, Duplicates, Failure, Format, HolderId, Job, JobId, Key, KindName,
+    Lane, Lease, NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State,
+    Tenant, Timestamp, When,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -107,6 +107,8 @@ impl Subject {
             kind: KindName::parse(kind).unwrap(),
             tenant: Some(Tenant::parse("Ünïcode & Söhne").unwrap()),
             key: Some(Key::parse("order-17 '日本'").unwrap()),
+            // Not stored: it says what the insert does if another job has the key.
+            duplicates: Duplicates::default(),
             shard_key: Some(ShardKey::parse("customer 3").unwrap()),
             shard: Some(Shard::new(3)),
             priority: Priority::new(8).unwrap(),

@@ -5,10 +5,14 @@ use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
 /// The options of `submit` that apply to one job.
-const ONE_JOB: [&str; 13] = [
+const ONE_JOB: [&str; 17] = [
     "kind",
     "payload",
     "key",
+    "unique_until",
+    "on_duplicate",
+    "debounce",
+    "debounce_max",
     "tenant",
     "shard_key",
     "priority",
@@ -42,6 +46,22 @@ pub(crate) struct Submit {
     /// Set the idempotency key: a second submit with this key returns the same job
     #[arg(long)]
     pub(crate) key: Option<String>,
+
+    /// Let a job keep its key until it has `ended` (default) or until it is `claimed`
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) unique_until: Option<String>,
+
+    /// Answer with a waiting job that has the key (`answer`, default), or `replace` it
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) on_duplicate: Option<String>,
+
+    /// Run the job when no submit with its key has arrived for this long, such as 2s
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) debounce: Option<String>,
+
+    /// Postpone a debounced job no longer than this (default: ten times --debounce)
+    #[arg(long, value_name = "DURATION", requires = "debounce", allow_hyphen_values = true)]
+    pub(crate) debounce_max: Option<String>,
 
     /// Set the tenant of the job
     #[arg(long)]

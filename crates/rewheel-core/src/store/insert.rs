@@ -76,6 +76,14 @@ pub enum Inserted {
         /// The state of that job, or its final state.
         state: State,
     },
+    /// The key belongs to a job that was never claimed, and the new job has replaced what that job will run. See
+    /// [`OnDuplicate::Replace`](crate::OnDuplicate::Replace).
+    Replaced {
+        /// The job that was replaced. Its id stays.
+        job: JobId,
+        /// Its state: scheduled or paused. The state that it has now, or its final state, if the batch was sent again.
+        state: State,
+    },
     /// The job cannot be stored.
     Refused(Refusal),
     /// The job was not stored because another job of the batch was refused.

@@ -18,6 +18,8 @@ pub(super) struct LaneTimes {
     due: BTreeSet<Lane>,
     /// The others, in the order of their times.
     later: BTreeSet<(Moment, Lane)>,
+    /// Those of them with debounced jobs, which are claimed without a horizon.
+    later_debounced: BTreeSet<(Moment, Lane)>,
     /// The last lane that was offered, if there are more due lanes than fit into one offer.
     offered: Option<Lane>,
 }
@@ -31,7 +33,7 @@ impl LaneTimes {
         self.remove(&lane);
         if self.all.len() >= REMEMBERED_MAX {
             // A lane that is due much later is the cheapest to forget.
-            match self.later.last() {
+            match self.later.last().or(self.later_debounced.last()) {
                 Some((latest, last)) if *latest > due => {
                     let last = last.clone();
                     self.remove(&last);
@@ -40,13 +42,18 @@ impl LaneTimes {
             }
         }
         self.all.insert(lane.clone(), due);
-        self.later.insert((due, lane));
+        self.later(&lane).insert((due, lane));
+    }
+
+    /// Returns where a lane waits until it is due.
+    fn later(&mut self, lane: &Lane) -> &mut BTreeSet<(Moment, Lane)> {
+        if lane.shard.is_debounced() { &mut self.later_debounced } else { &mut self.later }
     }
 
     pub(super) fn remove(&mut self, lane: &Lane) {
         let Some((lane, due)) = self.all.remove_entry(lane) else { return };
         if !self.due.remove(&lane) {
-            self.later.remove(&(due, lane));
+            self.later(&lane).remove(&(due, lane));
         }
     }
 
@@ -74,9 +81,11 @@ impl LaneTimes {
         max: usize,
     ) -> (Vec<LaneTime>, bool) {
         let until = now.plus(horizon);
-        while self.later.first().is_some_and(|(due, _)| *due <= until) {
-            let Some((_, lane)) = self.later.pop_first() else { break };
-            self.due.insert(lane);
+        for (later, until) in [(&mut self.later, until), (&mut self.later_debounced, now)] {
+            while later.first().is_some_and(|(due, _)| *due <= until) {
+                let Some((_, lane)) = later.pop_first() else { break };
+                self.due.insert(lane);
+            }
         }
         let start = self.offered.take().map_or(Bound::Unbounded, Bound::Excluded);
         let from_start: Vec<&Lane> =
@@ -93,8 +102,9 @@ impl LaneTimes {
 
     /// Returns the time until the next lane is due within the horizon.
     pub(super) fn next(&self, now: Moment, horizon: Duration) -> Option<Duration> {
-        let (due, _) = self.later.first()?;
-        Some(due.since(now).saturating_sub(horizon))
+        let wait = |later: &BTreeSet<(Moment, Lane)>| Some(later.first()?.0.since(now));
+        let early = wait(&self.later).map(|wait| wait.saturating_sub(horizon));
+        early.into_iter().chain(wait(&self.later_debounced)).min()
     }
 }
 
@@ -136,6 +146,20 @@ mod tests {
         assert_eq!(times.due(later, HORIZON, 10).0[0].due_in, seconds(1));
         assert_eq!(names(&mut times, later, 10), (vec![lane(1), lane(2)], true));
         assert_eq!(times.next(later, HORIZON), None);
+    }
+
+    #[test]
+    fn a_lane_of_debounced_jobs_is_due_without_a_horizon() {
+        let (now, mut times) = (Clock::system().now(), LaneTimes::default());
+        let debounced = Lane { shard: Shard::NONE.debounced(), ..lane(1) };
+        times.insert(debounced.clone(), now.plus(seconds(1)));
+        assert_eq!(names(&mut times, now, 10).0, []);
+        assert_eq!(times.next(now, HORIZON), Some(seconds(1)));
+        times.insert(lane(1), now.plus(seconds(3)));
+        assert_eq!(times.next(now, HORIZON), Some(seconds(1)));
+        assert_eq!(names(&mut times, now.plus(seconds(1)), 10).0, [debounced.clone()]);
+        times.remove(&debounced);
+        assert_eq!(times.next(now, HORIZON), Some(seconds(2)));
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl KindMeters {
             Inserted::Created { .. } => 0,
             // It was sent again after its response was lost.
             Inserted::Duplicate { job, .. } if *job == id => 0,
-            Inserted::Duplicate { .. } => 1,
+            Inserted::Duplicate { .. } | Inserted::Replaced { .. } => 1,
             Inserted::Refused(_) => 2,
             // Another job of its batch was refused.
             Inserted::LeftOut => return,

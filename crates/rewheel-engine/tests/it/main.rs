@@ -10,6 +10,7 @@ mod durations;
 mod engine;
 mod fairness;
 mod fleet;
+mod duplicates;
 mod follow_ups;
 mod gather;
 mod held;

@@ -1,5 +1,6 @@
 //! Records what every engine and worker of a simulation does, and compares it with what is allowed.
 
+use crate::duplicates::Payloads;
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
@@ -87,6 +88,7 @@ pub(crate) struct Model {
     pub(crate) store: MemoryStore,
     started: Instant,
     book: Mutex<Book>,
+    payloads: Mutex<Payloads>,
 }
 
 /// The result of a simulation.
@@ -116,11 +118,17 @@ pub(crate) fn now() -> Instant {
 
 impl Model {
     pub(crate) fn new(fleet: Fleet, store: MemoryStore, started: Instant) -> Arc<Model> {
-        Arc::new(Model { fleet, store, started, book: Mutex::default() })
+        let (book, payloads) = (Mutex::default(), Mutex::default());
+        Arc::new(Model { fleet, store, started, book, payloads })
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().expect("nothing panics with it")
+    }
+
+    /// Returns what submits with the same key gave, and what ran.
+    pub(crate) fn payloads(&self) -> MutexGuard<'_, Payloads> {
+        self.payloads.lock().expect("nothing panics with it")
     }
 
     pub(crate) fn result(&self) -> Result {
@@ -194,6 +202,7 @@ impl Model {
     pub(crate) async fn begin(self: &Arc<Model>, who: Who, job: &Job) -> Run {
         let holder =
             if let Status::Leased { holder, .. } = job.status { Some(holder) } else { None };
+        self.payloads().run(job);
         let lane = job.lane.clone();
         self.tell(&format!("{} of {} starts in {who:?}, fence {}", job.id, lane.kind, job.fence));
         let number = {
@@ -417,6 +426,7 @@ impl Model {
             }
         }
         self.check_follow_ups().await;
+        self.check_payloads().await;
         let books = self.store.books().await.expect("the store itself never fails");
         if books.missing() != 0 {
             self.complain(format!("the books do not balance: {books:?}"));

@@ -1,5 +1,6 @@
 //! The simulated world: a few nodes and workers, one store and many faults.
 
+use crate::duplicates;
 use crate::fleet::{Fleet, REMOTE};
 use crate::model::{Model, Who, now};
 use crate::node::{Engines, LOOP_VERBS, Luck, Node};
@@ -161,7 +162,8 @@ impl World {
             sleep(Duration::from_millis(self.below(400))).await;
             let node = usize::try_from(self.below(NODES as u64)).unwrap_or(0);
             match self.below(100) {
-                0..52 => self.submit(node, 1).await,
+                0..40 => self.submit(node, 1).await,
+                40..52 => self.submit_page(node).await,
                 52..55 => self.submit(node, 8).await,
                 55..65 => self.start(node).await,
                 65..67 => self.kill(node),
@@ -177,6 +179,7 @@ impl World {
             self.go_on();
             self.replace_failed().await;
             self.check_caps().await;
+            self.model.check_waiting().await;
             for violation in self.model.store.violations() {
                 self.model.complain(violation);
             }
@@ -311,6 +314,20 @@ impl World {
             return true;
         }
         false
+    }
+
+    /// Submits a job that replaces another one, and notes its payload.
+    async fn submit_page(&mut self, node: usize) {
+        let Some(engine) = self.engine(node) else { return };
+        let number = self.model.payloads().send();
+        let submit = duplicates::submit(&engine, &self.random, number);
+        let answer = timeout(Duration::from_secs(2), caught(submit.into_future())).await;
+        if let Ok(Some(Ok(receipt))) = answer {
+            self.tell(&format!("submit {number} is in {}: {}", receipt.id, receipt.replaced));
+            self.model.payloads().accept(number, &receipt);
+            self.model.count(if receipt.replaced { "jobs replaced" } else { "jobs with a page" });
+            self.submitted.insert(receipt.id);
+        }
     }
 
     async fn start(&mut self, node: usize) {

@@ -79,6 +79,9 @@ fn new_job() -> Value {
         .has("kind", kind(), "Kind of the job.")
         .has("payload", json!({}), "Any JSON value.")
         .may("key", or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job.")
+        .may("unique_until", or_null(one_of(["ended", "claimed"])), "Until when a job keeps its key: until it has ended (default), or until it is claimed for the first time. Needs a key.")
+        .may("on_duplicate", or_null(one_of(["answer", "replace"])), "What happens if a job has the key and was never claimed: the response is that job (default), or the new job replaces what it will run. Needs a key.")
+        .may("debounce", or_null(debounce()), "Run the job when no submit with its key has arrived for this long. Needs a key. Cannot be combined with `delay` and `due`.")
         .may("tenant", or_null(name(128)), "Tenant that the job belongs to.")
         .may("shard_key", or_null(name(255)), "Key that assigns the job to a shard.")
         .may("priority", or_null(between(0, 9)), "Priority from 0 to 9. Jobs with priority 9 run first (default 5).")
@@ -89,11 +92,23 @@ fn new_job() -> Value {
         .may("attempt_timeout", or_null(duration_asked()), "Timeout of one attempt (default: the setting of the kind).")
         .may("backoff", or_null(text()), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset (default: the setting of the kind).")
         .closed("A job to submit.");
-    // Only one of the two may be set.
+    // Fields that exclude each other.
     schema["dependentSchemas"] = json!({
         "delay": {"if": {"properties": {"delay": {"type": "string"}}}, "then": {"properties": {"due": {"type": "null"}}}},
+        "debounce": {"if": {"properties": {"debounce": {"type": ["string", "object"]}}}, "then": {"properties": {
+            "delay": {"type": "null"}, "due": {"type": "null"},
+            "unique_until": {"enum": ["claimed", null]}, "on_duplicate": {"enum": ["replace", null]},
+        }}},
     });
     schema
+}
+
+fn debounce() -> Value {
+    let both = Object::new()
+        .has("delay", duration_asked(), "How long no submit with the key must arrive.")
+        .may("max", or_null(duration_asked()), "How long submits can postpone the job, counted from its creation (default: ten times the delay). Not shorter than the delay.")
+        .closed("Delay and limit.");
+    json!({"anyOf": [duration_asked(), both]})
 }
 
 /// A job that is submitted together with the result of another job: it has the tenant of that job.

@@ -8,7 +8,7 @@ use crate::conditions::Conditions;
 use crate::fields::pointer;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
-use crate::submit::{self, parse, parse_batch, refused};
+use crate::submit::{self, check_duplicates, parse, parse_batch, refused};
 use crate::tokens::Caller;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -39,6 +39,7 @@ pub(super) async fn one(
     let text = text.await.map_err(|problem| blame_payload(problem, bytes_max))?;
     let mut job = parse(&text, engine.new_id(), bytes_max)?;
     take_key(&mut job, &headers)?;
+    check_duplicates("", &job)?;
     bind("", &mut job, &caller)?;
     check_ceilings(engine, "", &job)?;
     job.traceparent = traceparent(&headers);
@@ -50,18 +51,41 @@ pub(super) async fn one(
             let document = document.with_history(&stored, &[], &[]).with_duplicate(false);
             Ok((StatusCode::CREATED, Json(document)).into_response())
         }
-        Some(Inserted::Duplicate { job: id, state }) if !caller.roles().allow(TokenRole::Read) => {
-            known(&app, &job, id, state).await
-        }
         Some(Inserted::Duplicate { job: id, state }) => {
-            let document = existing(&app, &caller, &job, id, state).await?;
-            let is_new = id == job.id;
-            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-            Ok((status, Json(document.with_duplicate(!is_new))).into_response())
+            duplicate(&app, &caller, &job, Known { id, state, replaced: false }).await
+        }
+        Some(Inserted::Replaced { job: id, state }) => {
+            duplicate(&app, &caller, &job, Known { id, state, replaced: true }).await
         }
         Some(Inserted::Refused(why)) => Err(refused("", &job, &why)),
         Some(Inserted::LeftOut) | None => Err(no_answer()),
     }
+}
+
+/// The job that has the key of a submit.
+#[derive(Clone, Copy)]
+struct Known {
+    id: JobId,
+    state: rewheel_core::State,
+    /// Whether the submit replaced what it will run.
+    replaced: bool,
+}
+
+/// Answers with the job that has the key.
+async fn duplicate(
+    app: &App,
+    caller: &Caller,
+    job: &NewJob,
+    known: Known,
+) -> Result<Response, Problem> {
+    if !caller.roles().allow(TokenRole::Read) {
+        return receipt(app, job, known).await;
+    }
+    let document = existing(app, caller, job, known).await?;
+    let is_new = known.id == job.id;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let document = document.with_duplicate(!is_new).with_replaced(known.replaced);
+    Ok((status, Json(document)).into_response())
 }
 
 /// `POST /v1/jobs/batch`
@@ -189,6 +213,9 @@ fn result(place: usize, job: &NewJob, answer: Inserted) -> Result<Value, Option<
         Inserted::Duplicate { job: id, .. } => {
             Ok(json!({ "id": id.to_string(), "duplicate": id != job.id }))
         }
+        Inserted::Replaced { job: id, .. } => {
+            Ok(json!({ "id": id.to_string(), "duplicate": true, "replaced": true }))
+        }
         Inserted::Refused(why) => Err(Some(refused(&format!("/jobs/{place}"), job, &why))),
         Inserted::LeftOut => Err(None),
     }
@@ -277,12 +304,8 @@ async fn stored(
 }
 
 /// Returns what a caller without read permission learns about the job that has its key: that it exists, and what the caller itself sent.
-async fn known(
-    app: &App,
-    job: &NewJob,
-    id: JobId,
-    state: rewheel_core::State,
-) -> Result<Response, Problem> {
+async fn receipt(app: &App, job: &NewJob, known: Known) -> Result<Response, Problem> {
+    let Known { id, state, replaced } = known;
     if id == job.id {
         // The caller's own insert, whose response was lost: the job as it was stored.
         let now = app.now().await?;
@@ -291,11 +314,14 @@ async fn known(
         let document = document.with_history(&stored, &[], &[]).with_duplicate(false);
         return Ok((StatusCode::CREATED, Json(document)).into_response());
     }
-    let receipt = json!({
+    let mut receipt = json!({
         "id": id.to_string(), "duplicate": true, "kind": job.kind.as_str(),
         "key": job.key.as_ref().map(Key::as_str),
         "tenant": job.tenant.as_ref().map(rewheel_core::Tenant::as_str), "state": state.as_str(),
     });
+    if replaced {
+        receipt["replaced"] = true.into();
+    }
     Ok((StatusCode::OK, Json(receipt)).into_response())
 }
 
@@ -304,16 +330,15 @@ async fn existing(
     app: &App,
     caller: &Caller,
     job: &NewJob,
-    id: JobId,
-    state: rewheel_core::State,
+    known: Known,
 ) -> Result<JobDocument, Problem> {
-    if let Some(document) = super::jobs::document(app, caller, id).await? {
+    if let Some(document) = super::jobs::document(app, caller, known.id).await? {
         return Ok(document);
     }
     let now = app.now().await?;
-    let gone = stored(app, &NewJob { id, ..job.clone() }, now, None).await?;
+    let gone = stored(app, &NewJob { id: known.id, ..job.clone() }, now, None).await?;
     let document = JobDocument::new(&gone, &app.kind(&job.kind), now);
-    Ok(document.with_history(&gone, &[], &[]).ended_as(state))
+    Ok(document.with_history(&gone, &[], &[]).ended_as(known.state))
 }
 
 fn no_answer() -> Problem {

@@ -30,7 +30,9 @@ pub fn parse_batch(
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
     let parse = |(place, entry): (usize, &&RawValue)| {
-        super::parse_at(&format!("/jobs/{place}"), entry.get(), new_id(), payload_bytes_max)
+        let at = format!("/jobs/{place}");
+        let job = super::parse_at(&at, entry.get(), new_id(), payload_bytes_max)?;
+        super::check_duplicates(&at, &job).map(|()| job)
     };
     Ok(entries.kept.iter().enumerate().map(parse).collect())
 }

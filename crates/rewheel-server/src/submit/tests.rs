@@ -101,6 +101,21 @@ fn wrong(problem: &Problem) -> Vec<&str> {
 }
 
 #[test]
+fn a_debounce_is_a_delay_or_a_delay_with_a_limit() {
+    let debounce = |text: &str| {
+        let job = parsed(&with(&format!(r#""key":"k","debounce":{text}"#)));
+        let debounce = job.duplicates.debounce().unwrap();
+        assert_eq!(job.due, When::In(debounce.delay()));
+        (debounce.delay(), debounce.max())
+    };
+    let seconds = Duration::from_secs;
+    assert_eq!(debounce(r#""2s""#), (seconds(2), seconds(20)));
+    assert_eq!(debounce(r#"{"delay":"2s","max":"5s"}"#), (seconds(2), seconds(5)));
+    assert_eq!(debounce(r#" { "delay" : "2s", "max" : null } "#), (seconds(2), seconds(20)));
+    assert_eq!(parsed(&with(r#""debounce":null"#)).duplicates.debounce(), None);
+}
+
+#[test]
 fn every_mistake_is_told_at_once() {
     let problem = parse(r#"{"kind":"A","priority":10,"delay":"x"}"#, id(), BYTES_MAX).unwrap_err();
     assert_eq!(wrong(&problem), ["/kind", "/priority", "/delay", "/payload"]);

@@ -314,7 +314,10 @@ fn follow_ups(
                 let why = "must be left out: the job has the tenant of its parent";
                 fields.note(vec![FieldError::new(format!("{at}/tenant"), why)]);
             }
-            Ok(job) => jobs.push(job),
+            Ok(job) => match submit::check_duplicates(&at, &job) {
+                Ok(()) => jobs.push(job),
+                Err(problem) => fields.note(problem.errors),
+            },
             Err(problem) => fields.note(problem.errors),
         }
     }

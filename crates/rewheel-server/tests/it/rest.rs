@@ -3,6 +3,7 @@
 mod served;
 mod documented;
 mod submit;
+mod duplicates;
 mod tenants;
 mod jobs;
 mod kinds;

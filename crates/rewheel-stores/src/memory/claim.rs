@@ -14,7 +14,12 @@ impl World {
         let mut claimed = Vec::new();
         for visit in claim.visits {
             let room = visit.limit.min(claim.limit - claimed.len());
-            claimed.extend(self.visit(visit, claim.holder, now.plus(claim.horizon), room, now));
+            let horizon = match self.is_weak(Weakness::DebouncedEarly) {
+                true => claim.horizon,
+                false => visit.lane.horizon(claim.horizon),
+            };
+            let until = now.plus(horizon);
+            claimed.extend(self.visit(visit, claim.holder, until, room, now));
         }
         Ok(claimed)
     }

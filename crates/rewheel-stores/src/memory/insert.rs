@@ -1,12 +1,17 @@
 //! Stores new jobs.
 
+use super::Weakness;
 use super::verbs::PAYLOAD_BYTES_MAX;
-use super::world::{KeyName, KeyRow, Row, World};
+use super::world::{KeyName, KeyRow, Note, Row, World};
+use crate::duplicates::{GONE, REPLACE, SUBMIT, has_twins, wakes};
 use crate::payload::payload_hash;
 use rewheel_core::store::{
     Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult,
 };
-use rewheel_core::{Format, Holder, Job, JobId, NewJob, State, Timestamp};
+use rewheel_core::{
+    Actor, AuditEntry, Format, Holder, Job, JobId, NewJob, OnDuplicate, OnKey, State, Timestamp,
+    Waits, replaced_facts,
+};
 use std::collections::{HashMap, HashSet};
 
 /// What to do with one job of a batch.
@@ -18,6 +23,10 @@ enum Plan {
     },
     /// A duplicate of an earlier job in the same batch.
     DuplicateWithin(JobId),
+    /// It replaces a job that waits, perhaps an earlier one of the same batch.
+    Replace(JobId),
+    /// It replaced this job when it was sent before.
+    ReplacedBefore(JobId),
     Refuse(Refusal),
 }
 
@@ -26,6 +35,16 @@ enum Plan {
 struct Batch {
     ids: HashSet<JobId>,
     keys: HashMap<KeyName, (JobId, [u8; 32])>,
+}
+
+/// The job that has a key.
+#[derive(Clone, Copy)]
+struct Known {
+    job: JobId,
+    payload_hash: [u8; 32],
+    waits: Waits,
+    /// Whether it is an earlier job of the same batch, which is not stored yet.
+    is_within: bool,
 }
 
 impl World {
@@ -41,11 +60,19 @@ impl World {
         }
         let is_refused = plans.iter().any(|plan| matches!(plan, Plan::Refuse(_)));
         let stores_nothing = is_refused && insert.if_refused == IfRefused::StoreNothing;
+        let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
         let answers = insert.jobs.iter().zip(plans).map(|(new, plan)| match plan {
             Plan::Duplicate { job, state } => Inserted::Duplicate { job, state },
+            Plan::ReplacedBefore(job) => {
+                let state = self.jobs.get(&job).map(|row| row.job.state());
+                Inserted::Replaced { job, state: state.unwrap_or(GONE) }
+            }
             Plan::Refuse(why) => Inserted::Refused(why),
-            Plan::Store | Plan::DuplicateWithin(_) if stores_nothing => Inserted::LeftOut,
-            Plan::Store => self.store(new, insert.direct, now),
+            Plan::Store | Plan::DuplicateWithin(_) | Plan::Replace(_) if stores_nothing => {
+                Inserted::LeftOut
+            }
+            Plan::Store => self.store(new, direct, now),
+            Plan::Replace(job) => self.replace(job, new, now),
             Plan::DuplicateWithin(job) => {
                 Inserted::Duplicate { job, state: self.jobs[&job].job.state() }
             }
@@ -70,17 +97,24 @@ impl World {
             if batch.ids.contains(&new.id) {
                 return Ok(Plan::DuplicateWithin(new.id));
             }
+            if let Some(job) = self.replaced_by(new) {
+                return Ok(Plan::ReplacedBefore(job));
+            }
         }
         if let Some(why) = self.refusal(new) {
             return Ok(Plan::Refuse(why));
         }
         let key = key_name(new).map(|name| (name, payload_hash(&new.payload)));
         if let Some((name, hash)) = &key
-            && let Some(known) = self.known(name, *hash, batch, now)
+            && let Some(known) = self.known(name, batch, now)
         {
-            return Ok(known);
+            match self.decide(new.duplicates, known.waits) {
+                OnKey::Answer => return Ok(self.answer(name, *hash, known)),
+                OnKey::Replace => return Ok(self.plan_replace(new, name, *hash, known, batch, now)),
+                OnKey::Take => {}
+            }
         }
-        if is_too_late(new, now) {
+        if new.is_too_late(now) {
             return Ok(Plan::Refuse(Refusal::DeadlineTooEarly));
         }
         if let Some((name, hash)) = key {
@@ -116,22 +150,94 @@ impl World {
         Some(Refusal::HolderTooOld { holder: older.name.clone() })
     }
 
-    /// Decides what to do with a job whose key may exist already.
-    fn known(&self, name: &KeyName, hash: [u8; 32], batch: &Batch, now: Timestamp) -> Option<Plan> {
-        if let Some((job, first)) = batch.keys.get(name) {
-            let reused = Plan::Refuse(Refusal::KeyReused { job: *job });
-            return Some(if *first == hash { Plan::DuplicateWithin(*job) } else { reused });
+    /// Returns the job that has a key.
+    fn known(&self, name: &KeyName, batch: &Batch, now: Timestamp) -> Option<Known> {
+        if let Some((job, payload_hash)) = batch.keys.get(name) {
+            // No job of a batch is leased before a later one with its key was looked at.
+            let is_within = batch.ids.contains(job);
+            let (job, payload_hash, waits) = (*job, *payload_hash, Waits::Yes);
+            return Some(Known { job, payload_hash, waits, is_within });
         }
         let key = self.keys.get(name).filter(|key| !key.has_expired(now))?;
-        let job = key.job;
-        if key.payload_hash != hash {
-            return Some(Plan::Refuse(Refusal::KeyReused { job }));
+        let waits = |row: &Row| match self.is_weak(Weakness::ReplacesClaimed) {
+            true if row.job.state().is_live() => Waits::Yes,
+            true | false => row.job.waits(),
+        };
+        let waits = self.jobs.get(&key.job).map_or(Waits::No, waits);
+        Some(Known { job: key.job, payload_hash: key.payload_hash, waits, is_within: false })
+    }
+
+    /// Answers with the job that has the key, if it has the same payload.
+    fn answer(&self, name: &KeyName, hash: [u8; 32], known: Known) -> Plan {
+        let job = known.job;
+        if known.payload_hash != hash {
+            return Plan::Refuse(Refusal::KeyReused { job });
         }
-        let state = match key.ended {
+        if known.is_within {
+            return Plan::DuplicateWithin(job);
+        }
+        let state = match self.keys[name].ended {
             Some((state, _)) => state,
             None => self.jobs[&job].job.state(),
         };
-        Some(Plan::Duplicate { job, state })
+        Plan::Duplicate { job, state }
+    }
+
+    fn plan_replace(
+        &self,
+        new: &NewJob,
+        name: &KeyName,
+        hash: [u8; 32],
+        known: Known,
+        batch: &mut Batch,
+        now: Timestamp,
+    ) -> Plan {
+        let is_too_late = match self.jobs.get(&known.job) {
+            Some(row) => new.in_place_of(&row.job, now).is_too_late(now),
+            None => new.is_too_late(now),
+        };
+        if is_too_late {
+            return Plan::Refuse(Refusal::DeadlineTooEarly);
+        }
+        batch.keys.insert(name.clone(), (known.job, hash));
+        Plan::Replace(known.job)
+    }
+
+    /// Returns the job that a submit replaced when it was sent before.
+    fn replaced_by(&self, new: &NewJob) -> Option<JobId> {
+        if new.duplicates.on_duplicate() != OnDuplicate::Replace {
+            return None;
+        }
+        let id = new.id.to_string();
+        let is_his = |entry: &&AuditEntry| {
+            let mut facts = entry.after.iter();
+            entry.what == REPLACE && facts.any(|fact| fact == ("submit", Some(&id)))
+        };
+        self.audit.iter().rev().find(is_his)?.job
+    }
+
+    /// Replaces what a job that waits will run.
+    fn replace(&mut self, id: JobId, new: &NewJob, now: Timestamp) -> Inserted {
+        let before = self.jobs[&id].whole();
+        let after = new.in_place_of(&before, now).replaced(&before);
+        let (old, facts) = replaced_facts(&before, &after, new.id);
+        let (who, kind) = (Actor::new(SUBMIT), Some(before.lane.kind.clone()));
+        let note =
+            Note { who: &who, what: REPLACE, job: Some(id), kind, before: old, after: facts };
+        self.note(note, now);
+        let report = self.report.get_or_insert_default();
+        if wakes(&before, &after) {
+            report.add(&after.lane);
+        }
+        if let Some(row) = key_name(new).and_then(|name| self.keys.get_mut(&name)) {
+            row.payload_hash = payload_hash(&new.payload);
+        }
+        let state = after.state();
+        self.write(id, |row| {
+            row.payload = new.payload.clone();
+            row.job = Job { payload: None, ..after };
+        });
+        Inserted::Replaced { job: id, state }
     }
 
     pub(super) fn store(
@@ -179,11 +285,6 @@ impl KeyRow {
     pub(super) fn has_expired(&self, now: Timestamp) -> bool {
         self.ended.is_some_and(|(_, expires)| expires <= now)
     }
-}
-
-fn is_too_late(new: &NewJob, now: Timestamp) -> bool {
-    let deadline = new.deadline.map(|deadline| deadline.resolve(now));
-    deadline.is_some_and(|deadline| deadline <= now || deadline < new.due.resolve(now))
 }
 
 fn key_name(new: &NewJob) -> Option<KeyName> {

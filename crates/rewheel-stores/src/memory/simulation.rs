@@ -1,9 +1,9 @@
 //! Extras for simulations: a simulated clock, invariant checks and deliberate defects.
 
-use super::world::World;
+use super::world::{Row, World};
 use super::{MemoryStore, Shared};
-use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;
+use rewheel_core::{Duplicates, Fence, OnKey, Timestamp, Waits};
 use std::sync::{Arc, PoisonError};
 
 /// The source of the time.
@@ -20,6 +20,12 @@ pub enum Weakness {
     NoOverdue,
     /// A settle stores the jobs that it submits even if the store rejects the result.
     FollowUpsOfAnySettle,
+    /// A submit replaces a job that was claimed.
+    ReplacesClaimed,
+    /// A submit takes the key of a job that was never claimed.
+    TakesKeysOfWaiting,
+    /// Debounced jobs are claimed before they are due.
+    DebouncedEarly,
 }
 
 impl MemoryStore {
@@ -48,6 +54,7 @@ impl MemoryStore {
             .map(|(row, holder)| {
                 format!("job {} was leased to holder {holder}, which is dead", row.job.id)
             })
+            .chain(world.claimed_early())
             .collect()
     }
 
@@ -63,6 +70,27 @@ impl World {
         let dead = self.holders.values().filter(|holder| holder.died.is_some());
         for holder in dead {
             self.deaths.entry(holder.id).or_insert(self.verbs);
+        }
+    }
+
+    /// Returns the debounced jobs that were claimed before they were due for the first time.
+    fn claimed_early(&self) -> impl Iterator<Item = String> {
+        let is_early = |row: &&Row| {
+            let job = &row.job;
+            let is_first = row.holder().is_some() && (job.fence, job.attempt) == (Fence::new(1), 0);
+            is_first && job.lane.shard.is_debounced() && row.leased < job.due
+        };
+        let early = self.jobs.values().filter(is_early);
+        early.map(|row| format!("debounced job {} was claimed before it was due", row.job.id))
+    }
+
+    /// Decides about the job that has the key of a new one, unless this store does it wrong.
+    pub(super) fn decide(&self, duplicates: Duplicates, waits: Waits) -> OnKey {
+        match (duplicates.decide(waits), waits) {
+            (OnKey::Replace, Waits::Yes) if self.is_weak(Weakness::TakesKeysOfWaiting) => {
+                OnKey::Take
+            }
+            (decision, _) => decision,
         }
     }
 

@@ -265,8 +265,9 @@ impl World {
             let Lane { kind, tenant, .. } = row.job.lane.clone();
             row.job.key.clone().map(|key| (tenant, kind, key))
         });
-        if let Some(key) = key.and_then(|name| self.keys.get_mut(&name)) {
-            debug_assert!(key.job == id, "the key of job {id} is held by job {}", key.job);
+        // Another job may have the key by now: it took the key when this one was claimed.
+        let key = key.and_then(|name| self.keys.get_mut(&name));
+        if let Some(key) = key.filter(|key| key.job == id) {
             key.ended = Some((state, now.plus(keep.key)));
         }
         if keep.job.is_zero() {

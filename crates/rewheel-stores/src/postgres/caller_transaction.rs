@@ -180,7 +180,17 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     add("traceparent", job.traceparent.as_deref().map(quoted));
     add("attempts_max", job.attempts_max.map(|most| most.to_string()));
     add("attempt_timeout", job.attempt_timeout.map(interval));
+    let duplicates = job.duplicates;
+    if let Some(debounce) = duplicates.debounce() {
+        add("debounce", Some(interval(debounce.delay())));
+        add("debounce_max", Some(interval(debounce.max())));
+    } else if !duplicates.is_default() {
+        add("unique_until", Some(quoted(duplicates.unique_until().as_str())));
+        add("on_duplicate", Some(quoted(duplicates.on_duplicate().as_str())));
+    }
     match job.due {
+        // The debounce has the delay.
+        When::In(_) if duplicates.debounce().is_some() => {}
         When::In(delay) if delay.is_zero() => {}
         When::In(delay) => add("delay", Some(interval(delay))),
         When::At(at) => add("due", Some(timestamp(at))),
@@ -226,7 +236,9 @@ fn milliseconds(millis: i64) -> String {
 mod tests {
     use super::insert_sql;
     use rewheel::{Backoff, Random};
-    use rewheel_core::{JobId, Key, KindName, NewJob, Timestamp, When};
+    use rewheel_core::{
+        Debounce, Duplicates, JobId, Key, KindName, NewJob, OnDuplicate, Timestamp, When,
+    };
     use std::time::Duration;
 
     fn job(payload: &[u8]) -> NewJob {
@@ -248,6 +260,23 @@ mod tests {
                 job.id
             )
         );
+    }
+
+    #[test]
+    fn what_to_do_about_duplicates_is_written_out() {
+        let debounce = Debounce::new(Duration::from_secs(2), None).expect("a debounce");
+        let duplicates = Duplicates::default().with_debounce(debounce).expect("a debounce");
+        let due = When::In(Duration::from_secs(2));
+        let sql = insert_sql("rewheel", &NewJob { duplicates, due, ..job(b"{}") });
+        let sql = sql.expect("a statement");
+        let end = "priority => 5, debounce => 2000 * interval '1 millisecond', \
+                   debounce_max => 20000 * interval '1 millisecond')";
+        assert!(sql.ends_with(end), "{sql}");
+        let replace = Duplicates::default().with_on_duplicate(OnDuplicate::Replace);
+        let duplicates = replace.expect("no debounce");
+        let sql = insert_sql("rewheel", &NewJob { duplicates, ..job(b"{}") });
+        let end = "unique_until => E'ended', on_duplicate => E'replace')";
+        assert!(sql.expect("a statement").ends_with(end));
     }
 
     #[test]

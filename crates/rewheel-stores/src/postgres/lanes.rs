@@ -251,10 +251,11 @@ fn read_lane(row: &Row) -> Result<(i32, Lane), VerbError> {
 pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, VerbError> {
     let small = |at| Ok::<_, VerbError>(u8::try_from(row.try_get::<_, i32>(at)?).ok());
     let priority = small(at + 2)?.unwrap_or(u8::MAX);
+    let shard = u16::try_from(row.try_get::<_, i32>(at + 3)?).ok();
     Ok(Lane {
         kind: KindName::parse(row.try_get(at)?).map_err(|_| unreadable("a kind"))?,
         tenant: read_tenant(row.try_get(at + 1)?)?,
         priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
-        shard: Shard::new(small(at + 3)?.ok_or_else(|| unreadable("a shard"))?),
+        shard: shard.and_then(Shard::stored).ok_or_else(|| unreadable("a shard"))?,
     })
 }

@@ -73,6 +73,7 @@ statements_of_new_jobs! {
     INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
         INT4_ARRAY);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
+    REPLACE = "sql/replace.sql" (UUID_ARRAY, INT8_ARRAY);
 }
 
 statements! {
@@ -80,6 +81,7 @@ statements! {
     ATTEMPTS = "sql/attempts.sql" (UUID, INT8);
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
+    AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
@@ -101,6 +103,9 @@ statements! {
     DELETE_KIND = "sql/delete_kind.sql" (TEXT);
     DROP_DEAD = "sql/drop_dead.sql" (UUID_ARRAY);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
+    DUPLICATES_BEGIN = "sql/duplicates_begin.sql" ();
+    DUPLICATES_END = "sql/duplicates_end.sql" ();
+    DUPLICATES_UNDO = "sql/duplicates_undo.sql" ();
     EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
     EDIT_LIVE = "sql/edit_live.sql" (UUID, INT4, TEXT, INT8, TEXT, INT8, INT8, TEXT, BYTEA);
     END_DEAD = "sql/end_dead.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY,
@@ -115,6 +120,7 @@ statements! {
     FIND = "sql/find.sql" (UUID_ARRAY);
     FIND_FINISHED = "sql/find_finished.sql" (UUID_ARRAY);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
+    FIND_KEY_JOBS = "sql/find_key_jobs.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KIND_ROWS = "sql/find_kind_rows.sql" (TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
@@ -139,6 +145,7 @@ statements! {
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
+    INSERT_KEYS = "sql/insert_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT, INT4);
@@ -162,6 +169,8 @@ statements! {
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
     LOCK_DEADS = "sql/lock_deads.sql" (UUID_ARRAY);
     LOCK_LIVES = "sql/lock_lives.sql" (UUID_ARRAY);
+    LOCK_WAITING = "sql/lock_waiting.sql" (UUID_ARRAY);
+    MOVE_KEYS = "sql/move_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
     LOCK_JOBS = "sql/lock_jobs.sql" ();
     LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
@@ -184,6 +193,7 @@ statements! {
     PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    REPLACED_BY = "sql/replaced_by.sql" (UUID_ARRAY);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
@@ -217,8 +227,8 @@ statements! {
 mod tests {
     use super::job_columns::{JOB, USES, Use, array_types};
     use super::{
-        ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, REDRIVE,
-        SETTLE_KEEP,
+        ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_MANY,
+        REDRIVE, SETTLE_KEEP,
     };
 
     #[test]
@@ -237,7 +247,7 @@ mod tests {
         let check = |text, table, except: &[&str]| JOB.check_insert(text, table, except);
         // A new job has not failed.
         let failure = ["failure_category", "failure_code", "failure_message"];
-        for sql in ALL_OF_NEW_JOBS.iter().flat_map(|(_, forms)| &forms.0) {
+        for sql in [&INSERT, &INSERT_MANY].into_iter().flat_map(|forms| &forms.0) {
             check(&sql.text, "rewheel.jobs", &failure);
         }
         check(&REDRIVE.text, "rewheel.jobs", &[]);

@@ -108,7 +108,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
         }
         let read = |row: &Row<'_>| {
             let (kind, tenant): (String, String) = (row.get(0)?, row.get(1)?);
-            Ok((kind, tenant, row.get::<_, u8>(2)?, row.get::<_, u8>(3)?))
+            Ok((kind, tenant, row.get::<_, u8>(2)?, row.get::<_, u16>(3)?))
         };
         let (kind, tenant, priority, shard) = self
             .find(include_str!("sql/name_lane.sql"), [number], read)?
@@ -117,7 +117,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
             kind: KindName::parse(&kind).map_err(|_| unreadable("a kind"))?,
             tenant: read_tenant(&tenant)?,
             priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
-            shard: Shard::new(shard),
+            shard: Shard::stored(shard).ok_or_else(|| unreadable("a shard"))?,
         };
         self.lanes.remember(number, &lane);
         Ok(lane)
@@ -163,7 +163,7 @@ impl<'c> Statements<'c> {
 }
 
 /// Returns the key that a lane is looked up by.
-fn name_of(lane: &Lane) -> (&str, &str, u8, u8) {
+fn name_of(lane: &Lane) -> (&str, &str, u8, u16) {
     let tenant = tenant_text(lane.tenant.as_ref());
     (lane.kind.as_str(), tenant, lane.priority.get(), lane.shard.get())
 }

@@ -3,6 +3,7 @@
 pub(super) mod insert;
 pub(super) mod reserve;
 mod rows;
+mod replace;
 pub(super) mod claim;
 pub(super) mod limits;
 pub(super) mod settle;

@@ -6,6 +6,7 @@ mod migrations;
 mod caller_transaction;
 mod submit;
 mod insert_sql;
+mod duplicates;
 mod fleet;
 mod connections;
 mod broken_ways;

@@ -32,6 +32,18 @@ macro_rules! store_conformance {
                 does_not_expire_before_the_end, does_not_expire_with_a_dead_letter, stays_with_a_redriven_job,
                 expires_after_a_person_cancelled_the_job, is_free_at_once_where_it_is_not_kept,
             }
+            duplicates {
+                a_claimed_job_gives_up_its_key, a_waiting_job_keeps_its_key, an_old_job_ends_without_its_key,
+                an_ended_job_gives_up_its_key, a_redriven_job_stays_without_its_key, a_claimed_job_is_not_replaced,
+                a_follow_up_takes_the_key_of_its_parent, replaces_what_a_waiting_job_runs, writes_the_audit_log,
+                a_replaced_job_is_claimed_from_its_new_lane, a_paused_job_stays_paused, the_key_knows_the_new_payload,
+                a_refused_submit_replaces_nothing, a_submit_sent_again_answers_as_before, replaces_within_a_batch,
+                a_batch_finds_stored_jobs, a_debounced_job_is_not_claimed_early, each_submit_postpones_the_job,
+                a_debounced_job_is_postponed_up_to_its_limit, the_last_submit_says_whether_a_job_is_debounced,
+                a_debounced_submit_takes_the_key_of_a_claimed_job, debounced_jobs_wait_for_the_last_old_holder,
+                racing_submits_replace_one_job, submits_that_race_with_claims_lose_nothing,
+                submits_that_race_with_operators_lose_nothing, racing_batches_do_not_deadlock,
+            }
             direct {
                 leases_a_new_job_at_once, is_overdue_by_the_jobs_own_timeout,
                 is_overdue_from_now_where_the_due_has_passed, leases_several_of_one_batch,

@@ -23,9 +23,10 @@ async fn insert_direct(subject: &Subject, holder: HolderId, jobs: &[NewJob]) -> 
         .into_iter()
         .map(|answer| match answer {
             Inserted::Created { leased, .. } => leased,
-            other @ (Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut) => {
-                panic!("not stored: {other:?}")
-            }
+            other @ (Inserted::Duplicate { .. }
+            | Inserted::Replaced { .. }
+            | Inserted::Refused(_)
+            | Inserted::LeftOut) => panic!("not stored: {other:?}"),
         })
         .collect()
 }

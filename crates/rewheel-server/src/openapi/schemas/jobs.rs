@@ -95,6 +95,7 @@ fn job() -> Object {
         .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first 10 and the latest 90 failed attempts of a job.")
         .may("audit", list(reference("AuditEntry")), "Changes made to the job by operators and nodes, oldest first.")
         .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
+        .may("replaced", json!({"const": true}), "True if the submit replaced what the existing job will run. Absent otherwise.")
 }
 
 fn who_and_what() -> Object {
@@ -158,6 +159,11 @@ fn receipt() -> Value {
     Object::new()
         .has("id", id(), "Id of the existing job.")
         .has("duplicate", json!({"const": true}), "Always true: the job already existed.")
+        .may(
+            "replaced",
+            json!({"const": true}),
+            "True if the submit replaced what the existing job will run. Absent otherwise.",
+        )
         .has("kind", kind(), "Kind of the job.")
         .has("key", or_null(text()), "Idempotency key of the job.")
         .has("tenant", or_null(text()), "Tenant that the job belongs to. Null if it has none.")
@@ -211,6 +217,11 @@ fn batch_result() -> Value {
     let stored = Object::new()
         .has("id", id(), "Id of the job.")
         .has("duplicate", flag(), "True if the job already existed.")
+        .may(
+            "replaced",
+            json!({"const": true}),
+            "True if the submit replaced what the existing job will run. Absent otherwise.",
+        )
         .open("The job was stored, or already existed.");
     let refused = Object::new()
         .has("problem", reference("Problem"), "Why the job was rejected.")

@@ -59,7 +59,7 @@ fn read_lane(text: &str) -> Option<Lane> {
         kind: KindName::parse(&kind).ok()?,
         tenant,
         priority: Priority::new(priority).ok()?,
-        shard: Shard::new(shard),
+        shard: Shard::stored(shard)?,
     };
     fields.next().is_none().then_some(lane)
 }

@@ -259,7 +259,6 @@ impl<'a> Wish<'a> {
         limit: usize,
     ) -> Result<Vec<Job>, VerbError> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
-        let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
         let (mut jobs, mut unreadable) = (Vec::new(), Unreadable::default());
         let known = &self.store.shared.lanes;
@@ -273,6 +272,7 @@ impl<'a> Wish<'a> {
             }
             let (timeout, grace) = (millis(visit.attempt_timeout), millis(visit.grace));
             let ceiling = millis(visit.attempt_timeout_ceiling);
+            let horizon = millis(visit.lane.horizon(self.claim.horizon));
             let lane = known.number_in(session, &visit.lane).await?;
             let params: [Param<'_>; 7] =
                 [&holder, &lane, &offset, &horizon, &timeout, &grace, &ceiling];

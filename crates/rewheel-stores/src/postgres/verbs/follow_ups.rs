@@ -6,7 +6,7 @@ use super::insert::{Insertion, Numbered, find_states, lanes, lanes_changed};
 use super::kinds;
 use super::writes::{Live, Writes};
 use crate::follow_ups::{FollowUps, Letter};
-use rewheel_core::store::{Insert, Inserted, Settlement};
+use rewheel_core::store::{Insert, Inserted, Settlement, StoreChange};
 use rewheel_core::{
     Actor, Cause, Fence, HolderId, Lane, NewJob, Retain, State, Timestamp, Transition,
 };
@@ -20,6 +20,8 @@ pub(in super::super) struct Stored {
     pub(in super::super) jobs: Vec<NewJob>,
     pub(in super::super) answers: Vec<Inserted>,
     pub(in super::super) now: Timestamp,
+    /// The lanes of replaced jobs.
+    pub(in super::super) woken: Option<StoreChange>,
 }
 
 /// Stores the jobs in the transaction of the settle that submits them.
@@ -30,7 +32,7 @@ pub(super) async fn store(
     now: Timestamp,
 ) -> Result<Stored, VerbError> {
     if submitting.is_empty() {
-        return Ok(Stored { jobs: Vec::new(), answers: Vec::new(), now });
+        return Ok(Stored { jobs: Vec::new(), answers: Vec::new(), now, woken: None });
     }
     let parents = submitting.iter().map(|(_, lane)| *lane);
     let parents = super::super::lanes::names(session, parents).await?;
@@ -41,21 +43,25 @@ pub(super) async fn store(
     }
     let jobs = std::mem::take(&mut follow_ups.jobs);
     let insert = FollowUps::insert(&jobs);
-    let answers = careful(session, &insert).await?;
+    let (answers, woken) = careful(session, &insert).await?;
     follow_ups.jobs = jobs;
     follow_ups.refused(&answers);
     bury(session, &follow_ups, by, now).await?;
-    Ok(Stored { jobs: follow_ups.jobs, answers, now })
+    Ok(Stored { jobs: follow_ups.jobs, answers, now, woken })
 }
 
-async fn careful(session: &Session<'_>, insert: &Insert<'_>) -> Result<Vec<Inserted>, VerbError> {
+async fn careful(
+    session: &Session<'_>,
+    insert: &Insert<'_>,
+) -> Result<(Vec<Inserted>, Option<StoreChange>), VerbError> {
     if insert.jobs.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let numbers = number(session, insert.jobs).await?;
     let mut insertion = Insertion::new(insert, Numbered::new(insert.jobs, numbers));
     // A kind was deleted meanwhile: the caller repeats the settle.
-    insertion.careful(session).await?.ok_or_else(|| lanes_changed().into())
+    let answers = insertion.careful(session).await?.ok_or_else(lanes_changed)?;
+    Ok((answers, insertion.woken))
 }
 
 /// Numbers the lanes of jobs whose kinds exist, in the transaction of the settle. Not from the cache: with a number that is out of

@@ -13,17 +13,18 @@ pub(super) async fn refuse_for_old_holders(
     jobs: &[NewJob],
     answers: &mut [Option<Inserted>],
 ) -> Result<(), VerbError> {
-    let formats = jobs.iter().map(NewJob::format);
-    let Some(newest) = formats.max().filter(|format| *format > Format::FIRST) else {
-        return Ok(());
-    };
-    let older = session.find(&OLDER_HOLDER, &[&counter(newest.get())]).await?;
-    let Some(older) = older else { return Ok(()) };
-    let holder: String = older.try_get(0)?;
-    for (job, answer) in jobs.iter().zip(answers) {
-        if answer.is_none() && job.format() > Format::FIRST {
-            let holder = holder.clone();
-            *answer = Some(Inserted::Refused(Refusal::HolderTooOld { holder }));
+    let mut formats: Vec<Format> = jobs.iter().map(NewJob::format).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    for format in formats.into_iter().filter(|format| *format > Format::FIRST) {
+        let older = session.find(&OLDER_HOLDER, &[&counter(format.get())]).await?;
+        let Some(older) = older else { continue };
+        let holder: String = older.try_get(0)?;
+        for (job, answer) in jobs.iter().zip(&mut *answers) {
+            if answer.is_none() && job.format() == format {
+                let holder = holder.clone();
+                *answer = Some(Inserted::Refused(Refusal::HolderTooOld { holder }));
+            }
         }
     }
     Ok(())

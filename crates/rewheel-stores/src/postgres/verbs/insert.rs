@@ -7,10 +7,14 @@ use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
+use super::duplicates::{self, Resolved};
 use super::formats::refuse_for_old_holders;
 use crate::batch::{check_backoff, leave_out};
+use crate::duplicates::has_twins;
 use crate::payload::payload_hash;
-use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult};
+use rewheel_core::store::{
+    Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError, StoreResult,
+};
 use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -33,6 +37,9 @@ impl PostgresStore {
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
                 self.shared.lanes.floors.lower(&insertion.past_due(&answers));
                 self.wake_for(insert.jobs, insertion.now, &answers);
+                if let Some(lanes) = insertion.woken {
+                    self.wake(lanes);
+                }
                 return Ok(answers);
             }
             self.shared.lanes.forget();
@@ -154,13 +161,18 @@ pub(super) fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
 pub(in super::super) struct Insertion<'a> {
     insert: &'a Insert<'a>,
     lanes: Numbered,
+    /// The holder of the direct path.
+    direct: Option<Direct>,
     /// The store's time; known after the first statement.
     now: Timestamp,
+    /// The lanes of replaced jobs that engines must look at again after the commit.
+    pub(super) woken: Option<StoreChange>,
 }
 
 impl<'a> Insertion<'a> {
     pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Numbered) -> Insertion<'a> {
-        Insertion { insert, lanes, now: Timestamp::from_millis(0) }
+        let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
+        Insertion { insert, lanes, direct, now: Timestamp::from_millis(0), woken: None }
     }
 
     /// Returns whether all results follow from the time alone: then one statement is enough.
@@ -192,10 +204,17 @@ impl<'a> Insertion<'a> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
         refuse_for_old_holders(session, self.insert.jobs, &mut answers).await?;
+        let jobs = self.insert.jobs;
         if self.insert.sent == Sent::Again {
             self.known_ids(session, &mut answers).await?;
+            duplicates::answer_sent_before(session, jobs, &mut answers).await?;
         }
-        let twins = self.keys(session, &mut answers).await?;
+        let resolved = if jobs.iter().all(|job| job.duplicates.is_default()) {
+            Resolved::default()
+        } else {
+            duplicates::resolve(session, jobs, self.now, &mut answers).await?
+        };
+        let twins = self.keys(session, &resolved.fresh, &mut answers).await?;
         // Leave it out until the result of the other job is known.
         twins.keys().for_each(|place| answers[*place] = Some(Inserted::LeftOut));
         let rows = self.rows(&answers);
@@ -207,6 +226,7 @@ impl<'a> Insertion<'a> {
         let Some(open) = open else { return Ok(None) };
         self.created(&mut answers, &open);
         self.answer_twins(&mut answers, &twins);
+        self.woken = resolved.write(session, self.now).await?;
         Ok(Some(finish(answers)))
     }
 
@@ -259,7 +279,7 @@ impl<'a> Insertion<'a> {
         let (used, columns) = array_params(rows);
         let columns = columns.iter().map(|column| -> Param<'_> { column.as_ref() });
         let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
-        let row = if let Some(direct) = self.insert.direct {
+        let row = if let Some(direct) = self.direct {
             let holder = Some(holder_uuid(direct.holder));
             let reading = session.shared.lanes.floors.peek();
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
@@ -288,19 +308,13 @@ impl<'a> Insertion<'a> {
                 continue;
             }
             let due = job.due.resolve(self.now);
-            *answer = Some(if self.is_too_late(job) {
+            *answer = Some(if job.is_too_late(self.now) {
                 Inserted::Refused(Refusal::DeadlineTooEarly)
             } else {
                 let leased = due <= self.now && lane.is_some_and(|lane| open.contains(&lane));
                 Inserted::Created { due, leased: leased.then(|| Fence::new(1)) }
             });
         }
-    }
-
-    fn is_too_late(&self, job: &NewJob) -> bool {
-        let deadline = job.deadline.map(|deadline| deadline.resolve(self.now));
-        deadline
-            .is_some_and(|deadline| deadline <= self.now || deadline < job.due.resolve(self.now))
     }
 
     async fn known_ids(
@@ -319,16 +333,18 @@ impl<'a> Insertion<'a> {
         Ok(())
     }
 
-    /// Takes the keys of jobs to store, and fills in the results of jobs whose key belongs to another job. Returns the jobs whose key
+    /// Takes the keys of jobs to store that do not have them yet, and fills in the results of jobs whose key belongs to another job. Returns the jobs whose key
     /// belongs to another job of the same batch, with that job.
     async fn keys(
         &self,
         session: &Session<'_>,
+        have_keys: &HashSet<usize>,
         answers: &mut [Option<Inserted>],
     ) -> Result<HashMap<usize, usize>, VerbError> {
         let mut keyed: Vec<(usize, &NewJob, &Key)> = Vec::new();
         for (place, job) in self.insert.jobs.iter().enumerate() {
-            if let Some(key) = job.key.as_ref().filter(|_| answers[place].is_none()) {
+            let is_open = answers[place].is_none() && !have_keys.contains(&place);
+            if let Some(key) = job.key.as_ref().filter(|_| is_open) {
                 keyed.push((place, job, key));
             }
         }
@@ -341,7 +357,7 @@ impl<'a> Insertion<'a> {
             let name = (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str());
             match first.get(&name) {
                 Some(other) => drop(twins.insert(*place, *other)),
-                None if self.is_too_late(job) => {}
+                None if job.is_too_late(self.now) => {}
                 None => drop(first.insert(name, *place)),
             }
             first.get(&name) == Some(place)
@@ -471,7 +487,7 @@ fn finish(answers: Vec<Option<Inserted>>) -> Vec<Inserted> {
     answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect()
 }
 
-fn lost_job(job: JobId) -> VerbError {
+pub(super) fn lost_job(job: JobId) -> VerbError {
     let what = format!(
         "an idempotency key refers to job {job}, which does not exist: run `rewheel doctor`"
     );

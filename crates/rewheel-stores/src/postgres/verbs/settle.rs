@@ -81,6 +81,9 @@ impl PostgresStore {
             self.shared.woken.wake(self.shared.lanes.report(lanes));
         }
         self.wake_for(&stored.jobs, stored.now, &stored.answers);
+        if let Some(lanes) = stored.woken {
+            self.wake(lanes);
+        }
         Ok(answers)
     }
 

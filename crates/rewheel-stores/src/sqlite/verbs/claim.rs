@@ -94,7 +94,8 @@ fn take(
     let now = tx.now;
     let mut places = Vec::with_capacity(limit.min(Limits::BATCH_MAX));
     let mut unreadable = Unreadable::default();
-    let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), count(limit as u64));
+    let until = now.plus(visit.lane.horizon(wish.horizon));
+    let values = (lane, until.as_millis(), now.as_millis(), count(limit as u64));
     {
         let statement = tx.sql(include_str!("../sql/claim.sql"))?;
         let mut statement = statement.get();
@@ -140,7 +141,7 @@ pub(in super::super) fn lanes(
     let now = tx.now;
     let mut found = Vec::new();
     for kind in kinds.iter().filter(|kind| after.is_none_or(|after| **kind >= after.kind)) {
-        let mut behind: (String, i64, u8) = match after.filter(|after| after.kind == *kind) {
+        let mut behind: (String, i64, u16) = match after.filter(|after| after.kind == *kind) {
             Some(after) => {
                 let (priority, shard) = (after.priority.get(), after.shard.get());
                 (tenant_text(after.tenant.as_ref()).into(), priority.into(), shard)
@@ -161,10 +162,11 @@ pub(in super::super) fn lanes(
                 last = Some((text.to_owned(), priority, shard));
                 // The jobs of a lane that cannot be read wait; those of others go on.
                 let Some(tenant) = readable(read_tenant(text))? else { continue };
+                let Some(shard) = Shard::stored(shard) else { continue };
                 let due: Timestamp = instant(row.get(4)?);
                 let priority = u8::try_from(priority).unwrap_or(u8::MAX);
                 let priority = Priority::new(priority).unwrap_or_default();
-                let lane = Lane { kind: kind.clone(), tenant, priority, shard: Shard::new(shard) };
+                let lane = Lane { kind: kind.clone(), tenant, priority, shard };
                 found.push(LaneHead { lane, due, due_in: due.since(now) });
             }
             // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.

@@ -3,11 +3,13 @@
 use super::super::error::VerbError;
 use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
+use super::replace;
 use super::rows::{self, NewRow};
 use crate::batch::{check_backoff, leave_out};
+use crate::duplicates::{GONE, has_twins};
 use crate::payload::payload_hash;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreChange, StoreError};
-use rewheel_core::{Fence, Format, JobId, Key, NewJob, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, NewJob, OnKey, State, Timestamp};
 use std::collections::HashMap;
 
 /// The largest payload: the memory for a few of them at once. SQLite could store more.
@@ -90,8 +92,8 @@ enum Open {
 impl<'a> Insertion<'a> {
     fn new(tx: &Transaction<'_, '_>, batch: &'a Batch) -> Result<Insertion<'a>, VerbError> {
         let holder = match &batch.direct {
-            Some(direct) => tx.alive(direct.holder)?,
-            None => None,
+            Some(direct) if !has_twins(&batch.jobs) => tx.alive(direct.holder)?,
+            Some(_) | None => None,
         };
         let (kinds, lanes_busy) = (HashMap::new(), HashMap::new());
         let rows = Vec::with_capacity(batch.jobs.len());
@@ -122,7 +124,7 @@ impl<'a> Insertion<'a> {
         }
         let due = job.due.resolve(now);
         let deadline = job.deadline.map(|deadline| deadline.resolve(now));
-        if deadline.is_some_and(|deadline| deadline <= now || deadline < due) {
+        if job.is_too_late(now) {
             return Ok(Inserted::Refused(Refusal::DeadlineTooEarly));
         }
         let lane = self.lane(tx, job)?;
@@ -188,16 +190,20 @@ impl<'a> Insertion<'a> {
         Ok(open)
     }
 
-    /// Returns the result for a job whose key or id exists already.
+    /// Returns the result for a job whose key or id exists already, unless it is stored nevertheless.
     fn known(
         &mut self,
-        tx: &Transaction<'_, '_>,
+        tx: &mut Transaction<'_, '_>,
         job: &NewJob,
     ) -> Result<Option<Inserted>, VerbError> {
-        if self.batch.sent == Sent::Again
-            && let Some(state) = self.find_state(tx, job.id)?
-        {
-            return Ok(Some(Inserted::Duplicate { job: job.id, state }));
+        if self.batch.sent == Sent::Again {
+            if let Some(state) = self.find_state(tx, job.id)? {
+                return Ok(Some(Inserted::Duplicate { job: job.id, state }));
+            }
+            if let Some(job) = replace::replaced_by(tx, job)? {
+                let state = self.find_state(tx, job)?.unwrap_or(GONE);
+                return Ok(Some(Inserted::Replaced { job, state }));
+            }
         }
         match &job.key {
             None => Ok(None),
@@ -207,11 +213,21 @@ impl<'a> Insertion<'a> {
 
     fn known_key(
         &mut self,
-        tx: &Transaction<'_, '_>,
+        tx: &mut Transaction<'_, '_>,
         job: &NewJob,
         key: &Key,
     ) -> Result<Option<Inserted>, VerbError> {
         let Some(found) = find_key(tx, job, key)? else { return Ok(None) };
+        if !job.duplicates.is_default() {
+            // It may be a job of this same batch.
+            self.write(tx)?;
+            let waits = replace::waits(tx, found.job)?;
+            match job.duplicates.decide(waits) {
+                OnKey::Answer => {}
+                OnKey::Replace => return replace::replace(tx, found.job, job).map(Some),
+                OnKey::Take => return Ok(None),
+            }
+        }
         let known = found.job;
         if found.payload_hash != payload_hash(&job.payload) {
             return Ok(Some(Inserted::Refused(Refusal::KeyReused { job: known })));
@@ -252,8 +268,8 @@ impl<'a> Insertion<'a> {
     }
 }
 
-/// Takes a free key for a job.
-fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), VerbError> {
+/// Takes a key for a job, also from the job that has it, and stores the hash of its payload.
+pub(super) fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), VerbError> {
     let tenant = tenant_text(job.tenant.as_ref());
     let hash = payload_hash(&job.payload);
     let values = (job.kind.as_str(), tenant, key.as_str(), job.id.to_bytes(), hash);

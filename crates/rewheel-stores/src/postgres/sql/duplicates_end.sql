@@ -1,0 +1,2 @@
+-- duplicates_end: keeps what was written since `duplicates_begin`.
+RELEASE SAVEPOINT duplicates;
