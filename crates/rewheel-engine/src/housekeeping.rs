@@ -60,7 +60,7 @@ impl Housekeeping {
         if let Err(error) = &ticked {
             tracing::debug!(%error, "housekeeping failed: retrying");
             if !self.is_failing {
-                let text = "housekeeping failed: jobs past their deadline do not end until a retry succeeds";
+                let text = "housekeeping failed: jobs past their deadline do not end until housekeeping succeeds again";
                 self.shared.notify_error("housekeeping", text, error);
             }
         }
