@@ -89,7 +89,7 @@ impl fmt::Display for Warning {
                 "timeout inside of retry: it limits each attempt; use attempt_timeout if you want that, or move it outside the retry"
             }
             Warning::AttemptTimeoutOutsideRetry => {
-                "`attempt_timeout` is outside of `retry`, so it limits all attempts together: move it inside of `retry`, or use `timeout` to limit all attempts"
+                "attempt timeout outside of retry: it limits all attempts together; move it inside the retry, or use `Pipeline::timeout` to limit all attempts"
             }
             Warning::AttemptTimeoutNotBelowTimeout => {
                 "the attempt timeout is not shorter than the total timeout, so no time is left for a retry; make it shorter"
