@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(times.next(now, HORIZON), Some(seconds(1)));
         times.insert(lane(1), now.plus(seconds(3)));
         assert_eq!(times.next(now, HORIZON), Some(seconds(1)));
-        assert_eq!(names(&mut times, now.plus(seconds(1)), 10).0, [debounced.clone()]);
+        assert_eq!(names(&mut times, now.plus(seconds(1)), 10).0, std::slice::from_ref(&debounced));
         times.remove(&debounced);
         assert_eq!(times.next(now, HORIZON), Some(seconds(2)));
     }

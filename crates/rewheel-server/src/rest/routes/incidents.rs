@@ -26,7 +26,10 @@ pub(super) fn routes() -> Vec<Route> {
         order(
             "/v1/incidents/{id}/hold",
             (BulkVerb::Pause, "IncidentOrder"),
-            Operation::new("holdIncident", "Pause the jobs of an incident that wait for their next attempt."),
+            Operation::new(
+                "holdIncident",
+                "Pause the jobs of an incident that wait for their next attempt.",
+            ),
         ),
         order(
             "/v1/incidents/{id}/release",
