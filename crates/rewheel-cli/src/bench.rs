@@ -60,6 +60,9 @@ pub(crate) struct BenchArgs {
     /// Keep succeeded jobs for this long
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     pub(crate) keep_succeeded: Duration,
+    /// Also drain jobs that give a result of this size, for comparison; needs --keep-succeeded
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) result_bytes: Option<usize>,
     /// Send spans and metrics to this OpenTelemetry collector, such as http://127.0.0.1:4318
     #[arg(long)]
     pub(crate) otlp: Option<String>,
@@ -107,6 +110,9 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     if args.rounds == 0 || args.jobs() == 0 {
         bail!("--rounds and --jobs must be 1 or more");
     }
+    if args.result_bytes.is_some() && args.keep_succeeded.is_zero() {
+        bail!("--result-bytes needs --keep-succeeded: results are kept with their jobs");
+    }
     if args.otlp.is_some() {
         crate::serve::log(Telemetry::start(&args.telemetry())?.layer());
     }
@@ -129,6 +135,7 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
 struct Rounds {
     submit: Vec<f64>,
     drain: Vec<f64>,
+    drain_results: Vec<f64>,
     raw_submit: Vec<f64>,
     raw_drain: Vec<f64>,
     claimed: Vec<f64>,
@@ -150,11 +157,17 @@ impl Rounds {
                 self.raw_drain.push(drain);
             }
             let name = name("drain");
-            let measured = subject::round(&place.make(&name).await?, args).await;
+            let measured = subject::round(&place.make(&name).await?, args, None).await;
             place.clear(&name).await?;
             let (submit, drain) = measured?;
             self.submit.push(submit);
             self.drain.push(drain);
+            if args.result_bytes.is_some() {
+                let given = args.result_bytes;
+                let measured = subject::round(&place.make(&name).await?, args, given).await;
+                place.clear(&name).await?;
+                self.drain_results.push(measured?.1);
+            }
         }
         if args.wants(Bench::Latency) {
             let name = name("latency");
@@ -191,6 +204,10 @@ impl Rounds {
             report.add(rate("submit", self.submit, &self.raw_submit));
         }
         if args.wants(Bench::Drain) {
+            if args.result_bytes.is_some() {
+                let row = Row::rates("drain", "with results", self.drain_results);
+                report.add(row.versus("rewheel", &self.drain));
+            }
             report.add(rate("drain", self.drain, &self.raw_drain));
         }
         if args.raw {

@@ -71,6 +71,20 @@ impl Client {
         self.send(Method::GET, self.url_with(path, query), String::new()).await
     }
 
+    /// Reads bytes that need not be JSON.
+    pub(crate) async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, CliError> {
+        let response = self.http.get(self.url(path)).send().await;
+        let response = response.map_err(|error| self.unreachable(error))?;
+        if response.status().is_success() {
+            let bytes = response.bytes().await.map_err(|error| self.unreachable(error))?;
+            return Ok(bytes.to_vec());
+        }
+        match self.read(response).await {
+            Ok(_) => Err(self.stranger()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// Opens a stream of events, which has no end.
     pub(crate) async fn watch(
         &self,

@@ -245,6 +245,16 @@ fn described(job: &Value, raw: &RawJob) -> String {
             failure.lines().next().unwrap_or_default().to_owned(),
         ]);
     }
+    if let (Some(content_type), Some(bytes)) =
+        (job["result"]["content_type"].as_str(), job["result"]["bytes"].as_u64())
+    {
+        let words =
+            format!("{bytes} bytes of {content_type}; print them with `rewheel jobs result`");
+        rows.push(vec!["result".to_owned(), words]);
+    }
+    if let Some(why) = job["result_dropped"].as_str() {
+        rows.push(vec!["result_dropped".to_owned(), why.to_owned()]);
+    }
     let payload = raw.payload.as_ref().map_or("null", |payload| payload.get());
     let is_line = !payload.contains(['\n', '\r', '\t']);
     if is_line {
@@ -268,7 +278,7 @@ fn history(job: &Value, raw: &RawJob) -> Vec<String> {
     let mut parts = Vec::new();
     let list = |name: &str| job[name].as_array().filter(|list| !list.is_empty());
     if let Some(attempts) = list("attempts") {
-        let names = ["ATTEMPT", "STARTED", "DURATION", "FAILURE", "DECISION", "DELAY"];
+        let names = ["ATTEMPT", "STARTED", "DURATION", "RESULT", "DECISION", "DELAY"];
         let row = |attempt: &Value| {
             vec![
                 text(attempt, "attempt"),

@@ -14,6 +14,7 @@ mod serve;
 mod submit;
 mod batch;
 mod jobs;
+mod job_result;
 mod job_explanation;
 mod kinds;
 mod audit;
@@ -120,6 +121,7 @@ async fn run_jobs(command: JobsCommand, client: &Client, output: Output) -> Resu
     match command {
         JobsCommand::List(list) => jobs::list(&list, client, output).await,
         JobsCommand::Show { id } => jobs::show(&id, client, output).await,
+        JobsCommand::Result { id } => job_result::print(&id, client, output).await,
         JobsCommand::Cancel(args) => jobs::change(Verb::Cancel, &args, client, output).await,
         JobsCommand::Retry(args) => jobs::change(Verb::Retry, &args, client, output).await,
         JobsCommand::Pause(args) => jobs::change(Verb::Pause, &args, client, output).await,

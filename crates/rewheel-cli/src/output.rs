@@ -36,6 +36,17 @@ impl Output {
         let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
+    /// Prints bytes as they are. On a terminal, escapes control characters.
+    pub(crate) fn bytes(self, bytes: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        // A reader that stops early, such as `head`, is not an error.
+        let _ = if stdout.is_terminal() {
+            writeln!(stdout, "{}", screen::block(&String::from_utf8_lossy(bytes)))
+        } else {
+            stdout.write_all(bytes)
+        };
+    }
+
     /// Prints a line for people in addition to the result.
     pub(crate) fn note(self, text: impl Display) {
         say(&screen::block(&text.to_string()));

@@ -3,6 +3,7 @@
 use crate::args::Submit;
 use crate::cli_error::{CliError, exit};
 use crate::client::Client;
+use crate::job_result;
 use crate::local;
 use crate::output::Output;
 use crate::screen::text;
@@ -70,14 +71,21 @@ pub(crate) async fn remotely(
     client: &Client,
     output: Output,
 ) -> Result<(), CliError> {
+    let wait = args.wait.as_deref().map(job_result::parse_wait).transpose()?;
     let answer = client.post(&["jobs"], body(args)?).await?;
     let is_known = answer.value.get("duplicate") == Some(&Value::Bool(true));
     let id = text(&answer.value, "id");
-    output.answer(answer.text, || id);
+    // With --json, the job is printed once: as it is after the wait.
+    if wait.is_none() || !output.is_json() {
+        output.answer(answer.text, || id.clone());
+    }
     if is_known {
         say_known(output, answer.value.get("replaced") == Some(&Value::Bool(true)));
     }
-    Ok(())
+    match wait {
+        Some(time_max) => job_result::wait(&id, time_max, client, output).await,
+        None => Ok(()),
+    }
 }
 
 /// Submits directly into a store. A server or engine that uses this store finds the job at its next poll.

@@ -36,6 +36,7 @@ mod failure_rules;
 mod shard;
 mod job;
 mod duplicates;
+mod job_result;
 mod lease;
 mod kind;
 mod budget;
@@ -63,6 +64,9 @@ pub use self::format::Format;
 pub use self::id::{Fence, HolderId, IdError, JobId, Version};
 pub use self::incident::{FailedJob, Incident, Incidents};
 pub use self::job::{Job, Lane, NewJob, Retain, Status, Wanted, When};
+pub use self::job_result::{
+    ContentType, ContentTypeError, DropReason, GivenResult, JobResult, StoredResult, SuccessCode,
+};
 pub use self::kind::{
     Kind, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, NewKind, Parked,
 };

@@ -41,6 +41,22 @@ impl Limits {
     /// Maximum size of the payloads of all jobs that one settle submits. These payloads stay in memory until the settle, for every running attempt.
     pub const FOLLOW_UPS_BYTES_MAX: usize = 256 * 1024;
 
+    /// Largest result of a job that is kept, unless the engine sets its own limit: a receipt or a summary. Larger data belongs in
+    /// object storage, and its address into the result.
+    pub const RESULT_BYTES_MAX_DEFAULT: usize = 64 * 1024;
+
+    /// The largest limit that an engine may set: a settle holds as many results as there are slots.
+    pub const RESULT_BYTES_CEILING: usize = 1024 * 1024;
+
+    /// A media type with a few parameters.
+    pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
+
+    /// One readable line.
+    pub const DROP_REASON_BYTES_MAX: usize = 256;
+
+    /// How long a store remembers that a result existed, after it was deleted with its job.
+    pub const RESULTS_REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3_600);
+
     /// Ten priorities: users do not need more, and a claim visits each lane.
     pub const PRIORITY_MAX: u8 = 9;
 

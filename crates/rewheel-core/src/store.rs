@@ -48,7 +48,7 @@ pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::kinds_since::KindsSince;
 pub use self::reserve::Reserve;
 pub use self::sample::{Sample, SampleStore, SampleTurn};
-pub use self::settle::{AttemptRecord, AttemptTiming, Outcome, Settled, Settlement};
+pub use self::settle::{AttemptEnd, AttemptRecord, AttemptTiming, Outcome, Settled, Settlement};
 pub use self::slots::{FleetSlots, LimitUse};
 pub use self::sweep::{DeadLetter, HolderExpiry, Renewed, Sweep, WantedJob, Watched};
 pub use self::watch_share::WatchShare;
@@ -58,6 +58,7 @@ use crate::budget::RetryAsk;
 use crate::event::JobEvent;
 use crate::id::{HolderId, JobId};
 use crate::job::{Job, Lane, Retain};
+use crate::job_result::StoredResult;
 use crate::kind::{Kind, KindChange, KindChanged, KindEdit, KindEdited, NewKind};
 use crate::lease::{Holder, Lease, NewHolder};
 use crate::name::KindName;
@@ -309,10 +310,18 @@ pub trait ReadStore: Send + Sync {
     /// only the columns that describe the failure.
     async fn failures(&self, scan: &FailureScan) -> StoreResult<Failures>;
 
-    /// Returns the failed attempts of a job, in the order they were settled: the first
+    /// Returns the settled attempts of a job, in the order they were settled. Of the failed ones, the first
     /// [`Limits::ATTEMPTS_FIRST_KEPT`](crate::Limits::ATTEMPTS_FIRST_KEPT) and the last
-    /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT). Stores keep no more than those.
+    /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT): stores keep no more than those. An attempt that
+    /// succeeded is the last one, as long as the job is kept.
     async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>>;
+
+    /// Returns what is known of the result of a job; `None` if it has none.
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>>;
+
+    /// Returns those of these jobs that are no longer live: they have ended, or do not exist. Uses one statement per batch that
+    /// reads no row of a job, so that an engine can ask often for the jobs that its clients wait for.
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>>;
 
     /// Returns the audit log of one job or of all jobs, the latest entry first, starting before `before`.
     async fn audit(

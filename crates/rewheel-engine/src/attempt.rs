@@ -4,8 +4,9 @@ use crate::admission::{FleetRule, Ticket};
 use crate::checkpoint::Checkpoints;
 use crate::follow_ups::FollowUps;
 use crate::kinds::KindEntry;
+use crate::output::Output;
 use crate::park::{self, Target};
-use crate::runner::{JobContext, Reporting, Runner};
+use crate::runner::{Gives, JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Shared, Waiting};
 use crate::{supervise, trace};
 use rewheel::{CancelToken, Category, Verdict, duration};
@@ -57,17 +58,12 @@ pub(crate) async fn run(
     let started = shared.clock.now();
     kind.meters.starts(waiting.job.attempt);
     kind.meters.is_late(waiting.overdue + started.since(waiting.due), started);
-    // Payloads of the engine's own jobs are not limited like submitted ones.
-    let is_own = waiting.job.lane.kind.is_reserved();
-    let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
-    let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
+    let gives = gives(&shared, &waiting, &kind);
     let place = target.as_ref().map_or(0, Target::place);
     let span = trace::attempt(&waiting.job, kind.policy(&waiting.job).attempts_max);
-    let follow_ups = FollowUps::new(&shared);
-    let gives = (checkpoints.clone(), follow_ups.clone());
-    let report = report(&shared, &waiting, &kind, &cancel, (gives, place));
+    let report = report(&shared, &waiting, &kind, &cancel, (gives.clone(), place));
     let report = report.instrument(span.clone()).await;
-    if let Some(payload) = checkpoints.take() {
+    if let Some(payload) = gives.checkpoints.take() {
         // A retry that stays here continues from there.
         Arc::make_mut(&mut waiting.job).payload = Some(payload);
     }
@@ -85,15 +81,29 @@ pub(crate) async fn run(
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let slot = ticket.ran(decision == Decision::Succeed);
-    let follow_ups = follow_ups.end(&report, &decision);
+    let follow_ups = gives.follow_ups.end(&report, &decision);
+    let given = gives.output.end(&report, &decision);
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = AttemptTiming { started_ago: took, duration: took };
     settlement.follow_ups = follow_ups;
+    (settlement.result, settlement.code) = (given.result, given.code);
     unsettled.settles();
     // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
+}
+
+/// Returns what an attempt can give while it runs.
+fn gives(shared: &Arc<Shared>, waiting: &Waiting, kind: &KindEntry) -> Gives {
+    // Payloads of the engine's own jobs are not limited like submitted ones.
+    let is_own = waiting.job.lane.kind.is_reserved();
+    let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
+    Gives {
+        checkpoints: Checkpoints::new(&shared.store, waiting.holder, waiting.lease(), bytes_max),
+        follow_ups: FollowUps::new(shared),
+        output: Output::new(kind.settings.result.then_some(shared.settings.result_bytes_max)),
+    }
 }
 
 /// An attempt without a result yet. If it is dropped by a panic in the engine's own code, it releases the job, and the search for
@@ -203,6 +213,8 @@ fn settlement(
         hold: timeout + shared.settings.overdue_grace,
         keep: Retain { job: keep_job, key: shared.settings.retention_keys },
         follow_ups: Vec::new(),
+        code: None,
+        result: None,
     }
 }
 
@@ -226,7 +238,7 @@ async fn report(
     waiting: &Waiting,
     kind: &KindEntry,
     cancel: &CancelToken,
-    (gives, target): ((Checkpoints, FollowUps), usize),
+    (gives, target): (Gives, usize),
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure =

@@ -114,6 +114,8 @@ impl Shared {
             hold: Duration::ZERO,
             keep: self.retain_ended(),
             follow_ups: Vec::new(),
+            code: None,
+            result: None,
         };
         // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });

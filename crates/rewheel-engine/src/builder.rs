@@ -23,6 +23,7 @@ use crate::submit_batching;
 use crate::supervise::{self, Work};
 use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
+use crate::waiters;
 use rewheel::{Backoffs, CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
 use rewheel_core::{Actor, KindName, Limits, NameError, Retain};
@@ -212,24 +213,26 @@ impl EngineBuilder {
     }
 
     /// Adds a handler for jobs of a Rust type. Creates their kind.
-    pub fn handler<T, F, Fut>(self, handler: F) -> EngineBuilder
+    pub fn handler<T, F, Fut, M>(self, handler: F) -> EngineBuilder
     where
         T: JobKind,
         F: Fn(JobContext, T) -> Fut + Send + Sync + 'static,
         Fut: Future + Send + 'static,
-        Fut::Output: IntoReport,
+        Fut::Output: IntoReport<M>,
+        M: 'static,
     {
         self.runner(T::NAME, Typed { handler, job: PhantomData })
     }
 
     /// Adds a handler that reads the payload of its jobs as bytes. Creates the kind.
-    pub fn raw_handler<F, Fut>(self, kind: &str, handler: F) -> EngineBuilder
+    pub fn raw_handler<F, Fut, M>(self, kind: &str, handler: F) -> EngineBuilder
     where
         F: Fn(JobContext) -> Fut + Send + Sync + 'static,
         Fut: Future + Send + 'static,
-        Fut::Output: IntoReport,
+        Fut::Output: IntoReport<M>,
+        M: 'static,
     {
-        self.runner(kind, Raw(handler))
+        self.runner(kind, Raw { handler, said: PhantomData })
     }
 
     fn runner(mut self, kind: &str, runner: impl Runner + 'static) -> EngineBuilder {
@@ -316,7 +319,7 @@ impl EngineBuilder {
         for part in named.chunks(Limits::BATCH_MAX) {
             store.put_kinds(part, &Actor::engine()).await?;
         }
-        let events = Arc::<Log>::default();
+        let events = Log::new(self.settings.waiters_max);
         // Their kind is created with the first of them.
         let keep = Retain { job: self.settings.retention_ended, key: self.settings.retention_keys };
         handlers
@@ -380,6 +383,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         restarting("retention", |shared, stop| Box::pin(Retention::new(shared).run(stop))),
         restarting("parking", |shared, stop| Box::pin(Parking::new(shared).run(stop))),
         restarting("sampling", |shared, stop| Box::pin(job_counts::sample(shared, stop))),
+        restarting("waiters", |shared, stop| Box::pin(waiters::look(shared, stop))),
         // The last one: a shutdown waits for it.
         restarting("claim", |shared, _| Box::pin(Claims::new(shared).run())),
     ]);

@@ -18,7 +18,7 @@ use rewheel_core::{
     NewKind, Version,
 };
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -69,6 +69,16 @@ struct Inner {
     loops: Mutex<Vec<JoinHandle<()>>>,
     /// Stops the loops that run longer than the work.
     stop: CancelToken,
+}
+
+/// A handle that does not keep its engine running.
+#[derive(Clone)]
+pub(crate) struct WeakEngine(Weak<Inner>);
+
+impl WeakEngine {
+    pub(crate) fn get(&self) -> Option<Engine> {
+        self.0.upgrade().map(|inner| Engine { inner })
+    }
 }
 
 /// State of an engine.
@@ -379,6 +389,11 @@ impl Engine {
         DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
     }
 
+    /// Returns a handle that does not keep the engine running.
+    pub(crate) fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.inner))
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.inner.shared
     }
@@ -405,6 +420,7 @@ impl Engine {
         let running = shared.admission.running();
         let returned = shared.leases.given_back();
         shared.signals.stop();
+        shared.reports.waiters.stop();
         let _ = shared.signals.to_dispatch.send(Command::Stop);
         self.wait_for_attempts(grace).await;
         if shared.admission.running() > 0 {
@@ -431,6 +447,7 @@ impl Engine {
     /// Stops at once, like a crash: it does not give back or settle jobs, and does not deregister. For tests.
     pub fn kill(&self) {
         self.inner.shared.signals.stop();
+        self.inner.shared.reports.waiters.stop();
         drop(self.end_loops());
     }
 

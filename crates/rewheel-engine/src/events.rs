@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::submit::IdTime;
+use crate::waiters::Waiters;
 use rewheel_core::{JobEvent, JobId, KindName, State, Timestamp};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,8 +73,10 @@ pub struct EventsMissed {
 }
 
 /// The latest events of an engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Log {
+    /// Callers that wait for the end of jobs.
+    pub(crate) waiters: Arc<Waiters>,
     /// Whether there ever was a listener: before that nothing is recorded.
     is_open: AtomicBool,
     kept: Mutex<Kept>,
@@ -89,18 +92,25 @@ struct Kept {
 }
 
 impl Log {
+    pub(crate) fn new(waiters_max: usize) -> Arc<Log> {
+        let waiters = Waiters::new(waiters_max);
+        let (is_open, kept, news) = (AtomicBool::new(false), Mutex::default(), Notify::new());
+        Arc::new(Log { waiters, is_open, kept, news })
+    }
+
     /// Returns whether there may be listeners.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Records events. Does nothing if there never was a listener.
+    /// Records events, and ends the waits for jobs that ended. Records nothing if there never was a listener.
     pub(crate) fn tell<'k>(
         &self,
         events: impl IntoIterator<Item = (JobId, &'k KindName, Option<State>, State)>,
     ) {
+        let events = events.into_iter().inspect(|(job, _, _, to)| self.waiters.tell(*job, *to));
         if !self.is_open() {
-            return;
+            return events.for_each(drop);
         }
         let at = IdTime::Machine.now();
         {
@@ -200,7 +210,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_happens_is_told_in_order_and_after_a_break() {
-        let log = Arc::new(Log::default());
+        let log = Log::new(10);
         tell(&log, 3);
         let mut listener = EventStream { after: log.open(), log: Arc::clone(&log) };
         tell(&log, 3);
@@ -215,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_too_slow_is_told_what_was_missed() {
-        let log = Arc::new(Log::default());
+        let log = Log::new(10);
         let mut listener = EventStream { after: log.open(), log: Arc::clone(&log) };
         tell(&log, KEPT_MAX + 5);
         let Err(EventsMissed { up_to }) = listener.next().await else {

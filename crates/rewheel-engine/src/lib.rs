@@ -101,6 +101,7 @@ mod failure_rules;
 mod runner;
 mod checkpoint;
 mod follow_ups;
+mod output;
 mod submit;
 mod submit_batching;
 mod caps;
@@ -112,6 +113,8 @@ mod dispatch;
 mod attempt;
 mod settle;
 mod operation;
+mod waiters;
+mod results;
 mod workers;
 mod admission;
 mod held;
@@ -153,8 +156,10 @@ pub use self::job_counts::JobCounts;
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };
+pub use self::output::SetResultError;
 pub use self::rate::{Rate, RateError};
-pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner};
+pub use self::results::{EndOfJob, ResultError, TooManyWaiters, Waited};
+pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner, Said, Value};
 pub use self::settings::{
     BreakerSettings, EngineSettings, Hold, KindSettings, REGION_RULE, RunnerKind, SettingError,
     is_region,
@@ -169,15 +174,16 @@ pub use self::workers::{HeartbeatReply, RemoteWorker, WorkerError, WorkerResult,
 // its own.
 pub use rewheel_core::store;
 pub use rewheel_core::store::{
-    AttemptRecord, Change, ChangeVerb, Changed, Edit, IfRefused, Insert, Inserted, Refusal, Sent,
-    Store, StoreError, StoreResult,
+    AttemptEnd, AttemptRecord, Change, ChangeVerb, Changed, Edit, IfRefused, Insert, Inserted,
+    Refusal, Sent, Store, StoreError, StoreResult,
 };
 pub use rewheel_core::{
-    Action, ActionError, Actor, AuditEntry, Cause, Debounce, Decision, DueReason, Duplicates,
-    DuplicatesError, Failure, FailureRule, FailureRules, Fence, GiveUp, HolderId, IdError,
-    Incident, Incidents, Job, JobId, Key, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
-    KindEdited, KindName, Lane, Lease, Limits, NameError, NewJob, OnDuplicate, Parked, Priority,
-    PriorityError, Report, Retain, RuleError, Shard, ShardKey, State, Status, Sticky, Tenant,
+    Action, ActionError, Actor, AuditEntry, Cause, ContentType, ContentTypeError, Debounce,
+    Decision, DropReason, DueReason, Duplicates, DuplicatesError, Failure, FailureRule,
+    FailureRules, Fence, GiveUp, HolderId, IdError, Incident, Incidents, Job, JobId, JobResult,
+    Key, Kind, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, KindName, Lane, Lease,
+    Limits, NameError, NewJob, OnDuplicate, Parked, Priority, PriorityError, Report, Retain,
+    RuleError, Shard, ShardKey, State, Status, Sticky, StoredResult, SuccessCode, Tenant,
     Timestamp, UniqueUntil, UnknownState, Version, Wanted, When, WorkerOwner,
 };
 

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::follow_ups::FollowUps;
+use crate::output::Output;
 use rewheel::{CancelToken, Category, Verdict};
 use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
 use serde::Serialize;
@@ -125,9 +126,16 @@ pub struct JobContext {
     attempt: u32,
     ends_in: Duration,
     cancel: CancelToken,
-    checkpoints: Checkpoints,
-    follow_ups: FollowUps,
+    gives: Gives,
     target: usize,
+}
+
+/// What an attempt can give while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Gives {
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) follow_ups: FollowUps,
+    pub(crate) output: Output,
 }
 
 impl JobContext {
@@ -135,11 +143,11 @@ impl JobContext {
         job: Arc<Job>,
         ends_in: Duration,
         cancel: CancelToken,
-        (checkpoints, follow_ups): (Checkpoints, FollowUps),
+        gives: Gives,
         target: usize,
     ) -> JobContext {
         let attempt = job.attempt + 1;
-        JobContext { job, attempt, ends_in, cancel, checkpoints, follow_ups, target }
+        JobContext { job, attempt, ends_in, cancel, gives, target }
     }
 
     /// Returns which of [`Runner::targets`] this attempt calls, counted from 0.
@@ -148,11 +156,15 @@ impl JobContext {
     }
 
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
-        &self.checkpoints
+        &self.gives.checkpoints
     }
 
     pub(crate) fn follow_ups(&self) -> &FollowUps {
-        &self.follow_ups
+        &self.gives.follow_ups
+    }
+
+    pub(crate) fn output(&self) -> &Output {
+        &self.gives.output
     }
 
     /// Returns the job as it was leased.
@@ -202,8 +214,8 @@ impl JobContext {
     }
 }
 
-/// What a handler may return: `()`, a [`Report`], or a `Result` of one of these with an error that becomes a
-/// [`Report`], as every error does that says what its failures mean ([`Classify`](rewheel::Classify)).
+/// What a handler may return: `()`, a [`Report`], or a `Result` with an error that becomes a [`Report`], as every error does that
+/// says what its failures mean ([`Classify`](rewheel::Classify)).
 ///
 /// `()` is for handlers that cannot fail: the attempt succeeded once they return. A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
 /// error type of its own by `From`, or say outright what is to follow.
@@ -243,15 +255,44 @@ impl JobContext {
 /// let decided: Result<Report, Report> = Ok(Report::snooze(seconds(1)));
 /// assert_eq!(decided.into_report(), Report::Snooze(seconds(1)));
 /// ```
+///
+/// A value in `Ok` is the result of the job. It is stored as JSON if the kind keeps results
+/// ([`KindSettings::result`](crate::KindSettings::result)), and ignored otherwise.
+///
+/// ```
+/// use rewheel_engine::{IntoReport, Report};
+///
+/// #[derive(serde::Serialize)]
+/// struct Receipt { number: u64 }
+///
+/// let charged: Result<Receipt, Report> = Ok(Receipt { number: 17 });
+/// assert_eq!(charged.to_json().unwrap().unwrap(), br#"{"number":17}"#);
+/// assert_eq!(charged.into_report(), Report::Done);
+/// ```
+///
+/// `M` says which of these a type is; the compiler infers it.
 #[diagnostic::on_unimplemented(
     message = "a handler must not return `{Self}`",
-    note = "it returns `()`, `Report`, or `Result<(), E>` or `Result<Report, E>` where `E` is `Report`, \
-            implements `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
+    note = "it returns `()`, `Report`, `Result<Report, E>` or `Result<T, E>` where `T` is `()` or implements `serde::Serialize`, \
+            and `E` is `Report`, implements `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
 )]
-pub trait IntoReport {
-    /// Converts the result to a report.
+pub trait IntoReport<M = Said> {
+    /// Converts what the handler returned to a report.
     fn into_report(self) -> Report;
+
+    /// Returns the result of the job as JSON, if the handler returned one, or why it cannot be written.
+    fn to_json(&self) -> Option<Result<Vec<u8>, String>> {
+        None
+    }
 }
+
+/// Marks what says by itself what follows, see [`IntoReport`].
+#[derive(Debug)]
+pub enum Said {}
+
+/// Marks a value that is the result of a job, see [`IntoReport`].
+#[derive(Debug)]
+pub enum Value {}
 
 impl IntoReport for Report {
     fn into_report(self) -> Report {
@@ -265,48 +306,68 @@ impl IntoReport for () {
     }
 }
 
-impl<R: IntoReport, E: Into<Report>> IntoReport for Result<R, E> {
+impl<E: Into<Report>> IntoReport for Result<Report, E> {
+    fn into_report(self) -> Report {
+        self.unwrap_or_else(Into::into)
+    }
+}
+
+impl<T: Serialize, E: Into<Report>> IntoReport<Value> for Result<T, E> {
     fn into_report(self) -> Report {
         match self {
-            Ok(said) => said.into_report(),
+            Ok(_) => Report::Done,
             Err(error) => error.into(),
         }
+    }
+
+    fn to_json(&self) -> Option<Result<Vec<u8>, String>> {
+        // `()`, or a type that says as little.
+        if size_of::<T>() == 0 {
+            return None;
+        }
+        let value = self.as_ref().ok()?;
+        Some(serde_json::to_vec(value).map_err(|error| error.to_string()))
     }
 }
 
 /// A closure that takes the payload as bytes.
-pub(crate) struct Raw<F>(pub(crate) F);
+pub(crate) struct Raw<F, M> {
+    pub(crate) handler: F,
+    pub(crate) said: PhantomData<fn() -> M>,
+}
 
-impl<F, Fut, R> Runner for Raw<F>
+impl<F, Fut, R, M> Runner for Raw<F, M>
 where
     F: Fn(JobContext) -> Fut + Send + Sync,
     Fut: Future<Output = R> + Send + 'static,
-    R: IntoReport,
+    R: IntoReport<M>,
 {
     fn run(&self, context: JobContext) -> Reporting {
-        let future = (self.0)(context);
-        Box::pin(async move { future.await.into_report() })
+        let output = context.output().clone();
+        let future = (self.handler)(context);
+        Box::pin(async move { output.report(future.await) })
     }
 }
 
 /// A closure that takes the payload as a Rust type.
-pub(crate) struct Typed<F, T> {
+pub(crate) struct Typed<F, T, M> {
     pub(crate) handler: F,
-    pub(crate) job: PhantomData<fn() -> T>,
+    pub(crate) job: PhantomData<fn() -> (T, M)>,
 }
 
-impl<F, T, Fut, R> Runner for Typed<F, T>
+impl<F, T, Fut, R, M> Runner for Typed<F, T, M>
 where
     F: Fn(JobContext, T) -> Fut + Send + Sync,
     T: JobKind,
     Fut: Future<Output = R> + Send + 'static,
-    R: IntoReport,
+    R: IntoReport<M>,
 {
     fn run(&self, context: JobContext) -> Reporting {
         match T::decode(context.payload()) {
             Ok(job) => {
+                let output = context.output().clone();
                 let future = (self.handler)(context, job);
-                Box::pin(async move { future.await.into_report() })
+                Box::pin(async move { output.report(future.await) })
             }
             // A repetition would fail in the same way.
             Err(why) => {

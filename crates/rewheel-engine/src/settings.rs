@@ -1,5 +1,8 @@
 //! Settings of an engine and of a kind.
 
+mod texts;
+
+use self::texts::{give_up, some_duration, stored_backoff};
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
@@ -40,6 +43,10 @@ pub struct EngineSettings {
     pub statement_timeout: Duration,
     /// The largest payload that may be submitted.
     pub payload_bytes_max: usize,
+    /// The largest result of a job that is kept: a larger one is dropped, and the job still succeeds.
+    pub result_bytes_max: usize,
+    /// Maximum number of callers that wait for the end of a job at the same time.
+    pub waiters_max: usize,
     /// Interval of the search for deadlines, lost jobs and expired data.
     #[serde(with = "duration::serde")]
     pub housekeeping: Duration,
@@ -69,6 +76,9 @@ impl Default for EngineSettings {
             overdue_grace: Duration::from_secs(30),
             statement_timeout: Duration::from_secs(10),
             payload_bytes_max: Limits::PAYLOAD_BYTES_MAX_DEFAULT,
+            result_bytes_max: Limits::RESULT_BYTES_MAX_DEFAULT,
+            // Each holds a connection and a few hundred bytes.
+            waiters_max: 10_000,
             housekeeping: Duration::from_secs(5),
             retention_ended: Limits::KEEP_DEFAULT,
             retention_keys: Limits::KEEP_DEFAULT,
@@ -121,6 +131,9 @@ impl EngineSettings {
                 "must be 300ms or longer, because the node renews its lease three times in this time",
             );
         }
+        if self.result_bytes_max == 0 || self.result_bytes_max > Limits::RESULT_BYTES_CEILING {
+            return wrong("result_bytes_max", "must be 1 to 1048576");
+        }
         if self.statement_timeout < Duration::from_millis(1) {
             return wrong("statement_timeout", "must be 1ms or longer");
         }
@@ -140,22 +153,6 @@ impl EngineSettings {
             ("retention_keys", self.retention_keys),
             ("retention_audit", self.retention_audit),
         ])
-    }
-}
-
-/// A backoff as text, which may name a custom backoff that this node does not know.
-mod stored_backoff {
-    use rewheel::Backoff;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(backoff: &Backoff, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(backoff)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Backoff, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        Backoff::from_stored(&text).map_err(D::Error::custom)
     }
 }
 
@@ -199,6 +196,11 @@ pub enum Hold {
     Kind,
     /// Only the job whose call was refused.
     Off,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_off(setting: &bool) -> bool {
+    !setting
 }
 
 impl Hold {
@@ -267,6 +269,10 @@ pub struct KindSettings {
     /// Retention of succeeded jobs; `0s`: not kept.
     #[serde(with = "duration::serde")]
     pub keep_succeeded: Duration,
+    /// Whether results of succeeded jobs are kept with them. Not written if it is off, so that nodes of an earlier release can
+    /// read the settings.
+    #[serde(skip_serializing_if = "is_off")]
+    pub result: bool,
     /// Maximum delay that a called service may ask for.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
@@ -305,6 +311,7 @@ impl Default for KindSettings {
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
             on_give_up: policy.on_give_up,
             keep_succeeded: Limits::KEEP_DEFAULT,
+            result: false,
             retry_after_max: policy.retry_after_max,
             hold: Hold::Host,
             breaker: None,
@@ -351,6 +358,12 @@ impl KindSettings {
         }
         if self.fleet_concurrency_max == Some(0) {
             return wrong("fleet_concurrency_max", "must be 1 or more; pause the kind to stop it");
+        }
+        if self.result && self.keep_succeeded.is_zero() {
+            return wrong(
+                "result",
+                "needs succeeded jobs to be kept: set keep_succeeded, or remove result",
+            );
         }
         if self.takeovers_max == 0 {
             return wrong("takeovers_max", "must be 1 or more");
@@ -439,56 +452,5 @@ impl BreakerSettings {
             return wrong("breaker.open_for", "must be 1ms or longer");
         }
         Ok(())
-    }
-}
-
-mod some_duration {
-    //! Serializes an optional duration.
-
-    use rewheel::duration;
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::time::Duration;
-
-    #[derive(Deserialize)]
-    struct Wrapped(#[serde(with = "duration::serde")] Duration);
-
-    #[expect(clippy::ref_option, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => duration::serde::serialize(value, to),
-            None => to.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<Wrapped>::deserialize(from)?.map(|Wrapped(duration)| duration))
-    }
-}
-
-mod give_up {
-    //! Serializes `on_give_up` for the API.
-
-    use rewheel_core::GiveUp;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &GiveUp, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match value {
-            GiveUp::Dead => "dead",
-            GiveUp::Fail => "fail",
-        })
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<GiveUp, D::Error> {
-        match String::deserialize(from)?.as_str() {
-            "dead" => Ok(GiveUp::Dead),
-            "fail" => Ok(GiveUp::Fail),
-            other => Err(D::Error::custom(format!("`{other}` is not `dead` or `fail`"))),
-        }
     }
 }

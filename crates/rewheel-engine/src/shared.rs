@@ -17,6 +17,7 @@ use crate::submit::IdTime;
 use crate::submit_batching::Gather;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
+use crate::waiters::Waiters;
 use crate::workers::Workers;
 use rewheel::{Backoffs, Clock, Moment, Random};
 use rewheel_core::store::Store;
@@ -71,6 +72,8 @@ pub(crate) struct Reports {
     pub(crate) job_counts: JobCountsCache,
     /// The metrics.
     pub(crate) meters: Meters,
+    /// Callers that wait for the end of jobs.
+    pub(crate) waiters: Arc<Waiters>,
     /// Job events for listeners.
     pub(crate) events: Arc<Log>,
     /// `None` without notifiers.
@@ -181,6 +184,7 @@ impl Shared {
             reports: Reports {
                 job_counts: JobCountsCache::default(),
                 meters: Meters::new(parts.store_meters),
+                waiters: Arc::clone(&parts.events.waiters),
                 events: parts.events,
                 desk: parts.desk,
             },

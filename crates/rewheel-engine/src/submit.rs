@@ -2,11 +2,13 @@
 
 pub(crate) mod duplicates;
 mod many;
+mod receipt;
 pub(crate) mod payload_limit;
 mod setters;
 mod spill;
 
 pub use self::many::{IntoSubmit, SubmitMany};
+pub use self::receipt::Receipt;
 pub(crate) use self::setters::{
     set_attempt_timeout, set_attempts_max, set_deadline_in, set_delay, set_key, set_priority,
     set_shard_key,
@@ -70,17 +72,6 @@ impl Classify for SubmitError {
             SubmitError::Store(error) => error.classify(),
         }
     }
-}
-
-/// Receipt of a durable job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// Its id; the id of the existing job if it is a duplicate.
-    pub id: JobId,
-    /// Whether the key existed already: no job was created.
-    pub duplicate: bool,
-    /// Whether the submit replaced what the existing job will run, see [`Submit::on_duplicate`].
-    pub replaced: bool,
 }
 
 /// A job to submit. Await it.
@@ -270,7 +261,7 @@ impl<'a> Submit<'a> {
         let jobs = [job];
         let answers = self.engine.insert(&Insert::new(&jobs)).await;
         let answers = answers.map_err(|error| store_error(self.engine, error))?;
-        receipt(jobs[0].id, answers.into_iter().next())
+        receipt(self.engine, jobs[0].id, answers.into_iter().next())
     }
 }
 
@@ -300,14 +291,18 @@ pub(crate) fn check_backoff(shared: &Shared, job: &NewJob) -> Result<(), SubmitE
 }
 
 /// Reads what the store answered for a new job.
-fn receipt(id: JobId, answer: Option<Inserted>) -> Result<Receipt, SubmitError> {
+fn receipt(engine: &Engine, id: JobId, answer: Option<Inserted>) -> Result<Receipt, SubmitError> {
+    let receipt = |job| Receipt {
+        id: job,
+        duplicate: job != id,
+        replaced: false,
+        engine: engine.downgrade(),
+    };
     match answer {
-        Some(Inserted::Created { .. }) => Ok(Receipt { id, duplicate: false, replaced: false }),
-        Some(Inserted::Duplicate { job, .. }) => {
-            Ok(Receipt { id: job, duplicate: job != id, replaced: false })
-        }
+        Some(Inserted::Created { .. }) => Ok(receipt(id)),
+        Some(Inserted::Duplicate { job, .. }) => Ok(receipt(job)),
         Some(Inserted::Replaced { job, .. }) => {
-            Ok(Receipt { id: job, duplicate: true, replaced: true })
+            Ok(Receipt { duplicate: true, replaced: true, ..receipt(job) })
         }
         Some(Inserted::Refused(why)) => Err(SubmitError::Refused(why)),
         Some(Inserted::LeftOut) | None => Err(no_result().into()),

@@ -28,8 +28,16 @@ const LEAVE_MAX: Duration = Duration::from_secs(30);
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
 /// Loops that are restarted: each has a counter from the start, so that monitoring sees the first restart.
-const RESTARTED: [&str; 7] =
-    ["claim", "heartbeat", "housekeeping", "parking", "retention", "sampling", "takeover"];
+const RESTARTED: [&str; 8] = [
+    "claim",
+    "heartbeat",
+    "housekeeping",
+    "parking",
+    "retention",
+    "sampling",
+    "takeover",
+    "waiters",
+];
 
 /// Why an engine stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -153,3 +153,9 @@ fn a_store_that_gives_debounced_jobs_early_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::DebouncedEarly), ..Rules::default() };
     is_noticed(&rules, "debounced jobs are claimed early");
 }
+
+#[test]
+fn a_store_that_keeps_results_of_settles_that_do_not_count_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::ResultOfAnySettle), ..Rules::default() };
+    is_noticed(&rules, "results of any settle");
+}

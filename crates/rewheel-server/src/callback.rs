@@ -12,6 +12,7 @@ mod address;
 mod client;
 mod request;
 mod answer;
+mod result_body;
 mod echo;
 mod span;
 mod runner;

@@ -6,14 +6,16 @@ use self::because::Wait;
 use crate::payload;
 use crate::rfc3339;
 use rewheel::duration;
-use rewheel_core::store::AttemptRecord;
-use rewheel_core::{AuditEntry, AuditFields, Failure, Job, Status, Timestamp};
+use rewheel_core::store::{AttemptEnd, AttemptRecord};
+use rewheel_core::{
+    AuditEntry, AuditFields, Failure, Job, Status, StoredResult, SuccessCode, Timestamp,
+};
 use rewheel_engine::{HeldJob, KindSettings};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// A job as JSON. Lists omit `payload`, `attempts` and `audit`.
+/// A job as JSON. Lists omit `payload`, `result`, `attempts` and `audit`.
 #[derive(Debug, Serialize)]
 pub struct JobDocument {
     id: String,
@@ -42,6 +44,8 @@ pub struct JobDocument {
     created: String,
     finished: Option<String>,
     failure: Option<FailureDocument>,
+    #[serde(flatten)]
+    result: Option<ResultDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptDocument>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +80,18 @@ struct FailureDocument {
     message: String,
 }
 
+#[derive(Debug, Default, Serialize)]
+struct ResultDocument {
+    result: Option<ResultHead>,
+    result_dropped: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ResultHead {
+    content_type: String,
+    bytes: usize,
+}
+
 #[derive(Debug, Serialize)]
 struct AttemptDocument {
     attempt: u32,
@@ -83,8 +99,9 @@ struct AttemptDocument {
     holder: String,
     started: String,
     duration: String,
-    #[serde(flatten)]
-    failure: FailureDocument,
+    category: Option<&'static str>,
+    code: Option<String>,
+    message: Option<String>,
     decision: String,
     delay: Option<String>,
 }
@@ -140,6 +157,7 @@ impl JobDocument {
             created: rfc3339::text(job.created),
             finished: job.status.finished().map(rfc3339::text),
             failure: job.failure.as_ref().map(FailureDocument::new),
+            result: None,
             attempts: None,
             attempts_dropped: None,
             audit: None,
@@ -164,7 +182,7 @@ impl JobDocument {
         self
     }
 
-    /// Adds the attempts and the audit log.
+    /// Adds the attempts and the audit log. The job has no result, unless one is added.
     #[must_use]
     pub fn with_history(
         mut self,
@@ -176,6 +194,23 @@ impl JobDocument {
         self.attempts = Some(attempts.iter().map(AttemptDocument::new).collect());
         self.attempts_dropped = Some(attempts.iter().map(|record| record.dropped).sum());
         self.audit = Some(audit.iter().map(AuditDocument::new).collect());
+        self.result.get_or_insert_default();
+        self
+    }
+
+    /// Adds what is known of the result.
+    #[must_use]
+    pub fn with_result(mut self, result: Option<&StoredResult>) -> JobDocument {
+        let (result, dropped) = match result {
+            Some(StoredResult::Kept(result)) => (Some(result), None),
+            Some(StoredResult::Dropped(why)) => (None, Some(why.as_str().to_owned())),
+            Some(StoredResult::Pruned) | None => (None, None),
+        };
+        let result = result.map(|result| ResultHead {
+            content_type: result.content_type.to_string(),
+            bytes: result.body.len(),
+        });
+        self.result = Some(ResultDocument { result, result_dropped: dropped });
         self
     }
 
@@ -221,13 +256,19 @@ impl FailureDocument {
 
 impl AttemptDocument {
     fn new(record: &AttemptRecord) -> AttemptDocument {
+        let (failure, code) = match &record.ended {
+            AttemptEnd::Failed(failure) => (Some(failure), failure.code()),
+            AttemptEnd::Succeeded(code) => (None, code.as_ref().map(SuccessCode::as_str)),
+        };
         AttemptDocument {
             attempt: record.attempt,
             fence: record.fence.get(),
             holder: record.holder.to_string(),
             started: rfc3339::text(record.started),
             duration: text(record.duration),
-            failure: FailureDocument::new(&record.failure),
+            category: failure.map(|failure| failure.category().as_str()),
+            code: code.map(str::to_owned),
+            message: failure.map(|failure| failure.message().to_owned()),
             decision: record.decision.clone(),
             delay: record.delay.map(text),
         }

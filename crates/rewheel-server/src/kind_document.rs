@@ -175,6 +175,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         hold: Hold::Off,
+        result: true,
         concurrency_max: Some(1),
         fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),

@@ -24,6 +24,10 @@ pub enum Code {
     Forbidden,
     /// The resource does not exist.
     NotFound,
+    /// The job has no result.
+    NoResult,
+    /// The result was deleted with its job.
+    ResultPruned,
     /// The path exists, but not for this method.
     MethodNotAllowed,
     /// The request did not arrive in time.
@@ -52,7 +56,7 @@ pub enum Code {
     InvalidField,
     /// The kind does not exist.
     UnknownKind,
-    /// The tenant is at its limit of live jobs.
+    /// The tenant is at its limit of live jobs, or the node at its limit of callers that wait for a job.
     Throttled,
     /// The server is at its limit of clients.
     Overloaded,
@@ -75,6 +79,8 @@ impl Code {
             Code::Unauthorized => "unauthorized",
             Code::Forbidden => "forbidden",
             Code::NotFound => "not_found",
+            Code::NoResult => "no_result",
+            Code::ResultPruned => "result_pruned",
             Code::MethodNotAllowed => "method_not_allowed",
             Code::TooSlow => "too_slow",
             Code::WrongState => "wrong_state",
@@ -104,11 +110,11 @@ impl Code {
             Code::BadRequest | Code::BadJson | Code::BadQuery => 400,
             Code::Unauthorized => 401,
             Code::Forbidden => 403,
-            Code::NotFound => 404,
+            Code::NotFound | Code::NoResult => 404,
             Code::MethodNotAllowed => 405,
             Code::TooSlow => 408,
             Code::WrongState | Code::KeyReused | Code::ManagedByConfig => 409,
-            Code::HolderExpired => 410,
+            Code::HolderExpired | Code::ResultPruned => 410,
             Code::VersionChanged => 412,
             Code::TooLarge => 413,
             Code::UrlTooLong => 414,
@@ -134,6 +140,8 @@ impl Code {
             | Code::Unauthorized
             | Code::Forbidden
             | Code::NotFound
+            | Code::NoResult
+            | Code::ResultPruned
             | Code::MethodNotAllowed
             | Code::TooSlow
             | Code::WrongState

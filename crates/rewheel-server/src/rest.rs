@@ -12,6 +12,7 @@ mod cursor;
 mod if_match;
 mod submit;
 mod jobs;
+mod job_result;
 mod kinds;
 mod fleet;
 mod events;

@@ -1,7 +1,10 @@
 //! Tracks remote workers: their latest heartbeats and the kinds they ask for.
 
 mod request;
+mod job_result;
 
+#[cfg(test)]
+pub(crate) use self::job_result::JOB_RESULT_FIELDS;
 #[cfg(test)]
 pub(crate) use self::request::{
     CHECKPOINT_FIELDS, CLAIM_FIELDS, EXTEND_FIELDS, HEARTBEAT_FIELDS, LEAVE_FIELDS, RESULT_FIELDS,

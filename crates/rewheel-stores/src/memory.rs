@@ -8,6 +8,7 @@ mod lanes;
 mod claim;
 mod limits;
 mod settle;
+mod results;
 mod lease;
 mod sweep;
 mod kinds;

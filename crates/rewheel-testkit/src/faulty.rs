@@ -114,6 +114,8 @@ pub enum Verb {
     Count,
     Failures,
     Attempts,
+    Result,
+    Ended,
     Audit,
     Tally,
     LimitWaits,

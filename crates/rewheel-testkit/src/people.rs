@@ -157,6 +157,7 @@ impl Subject {
                 return total;
             }
             total.finished += pruned.finished;
+            total.results += pruned.results;
             total.keys += pruned.keys;
             total.audit += pruned.audit;
             total.holders += pruned.holders;

@@ -5,7 +5,7 @@ use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
 /// The options of `submit` that apply to one job.
-const ONE_JOB: [&str; 17] = [
+const ONE_JOB: [&str; 18] = [
     "kind",
     "payload",
     "key",
@@ -23,6 +23,7 @@ const ONE_JOB: [&str; 17] = [
     "attempt_timeout",
     "backoff",
     "store",
+    "wait",
 ];
 
 #[derive(Debug, ClapArgs)]
@@ -99,6 +100,10 @@ pub(crate) struct Submit {
     #[arg(long)]
     pub(crate) backoff: Option<String>,
 
+    /// Wait until the job has ended, at most this long; fail if it has not succeeded by then
+    #[arg(long, value_name = "DURATION", conflicts_with = "store")]
+    pub(crate) wait: Option<String>,
+
     /// Write to this store directly, without a server
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
@@ -110,6 +115,12 @@ pub(crate) enum JobsCommand {
     List(Box<List>),
     /// Show a job with its payload, attempts and audit log
     Show {
+        /// Select the job by id
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Print the result of a job that succeeded
+    Result {
         /// Select the job by id
         #[arg(value_name = "ID")]
         id: String,

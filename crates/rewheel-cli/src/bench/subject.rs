@@ -4,7 +4,7 @@ use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{KindName, NewJob, Report, SecretUrl, ShardKey};
+use rewheel_core::{ContentType, JobResult, KindName, NewJob, Report, SecretUrl, ShardKey};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_server::telemetry;
 use std::sync::Arc;
@@ -29,10 +29,18 @@ pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
     Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
-/// Submits, then drains. Returns both rates in jobs per second.
-pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64)> {
+/// Submits, then drains jobs, each with a result of this size. Returns both rates in jobs per second.
+pub(super) async fn round(
+    url: &SecretUrl,
+    args: &BenchArgs,
+    result_bytes: Option<usize>,
+) -> Result<(f64, f64)> {
     let store = open(url).await?;
-    let settings = KindSettings { keep_succeeded: args.keep_succeeded, ..KindSettings::default() };
+    let settings = KindSettings {
+        keep_succeeded: args.keep_succeeded,
+        result: result_bytes.is_some(),
+        ..KindSettings::default()
+    };
     // An engine without a handler: the jobs wait.
     let submitter = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
     let kind = KindName::parse(KIND)?;
@@ -53,12 +61,16 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
     }
     let submit = rate(args.jobs(), started);
     submitter.shutdown(Duration::ZERO).await;
-    let drain = drain(&store, args).await?;
+    let drain = drain(&store, args, result_bytes).await?;
     store.close().await?;
     Ok((submit, drain))
 }
 
-async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
+async fn drain(
+    store: &Arc<dyn Store>,
+    args: &BenchArgs,
+    result_bytes: Option<usize>,
+) -> Result<f64> {
     let jobs = args.jobs();
     let done = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&done);
@@ -66,7 +78,13 @@ async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
     let started = now();
     let engine = Engine::builder(Arc::clone(store))
         .settings(settings)
-        .raw_handler(KIND, move |_| {
+        .raw_handler(KIND, move |ctx: JobContext| {
+            if let Some(bytes) = result_bytes {
+                ctx.give_result(JobResult {
+                    content_type: ContentType::bytes(),
+                    body: vec![b'7'; bytes],
+                });
+            }
             counted.fetch_add(1, Ordering::Relaxed);
             std::future::ready(Report::Done)
         })

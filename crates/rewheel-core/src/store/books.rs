@@ -62,6 +62,8 @@ pub struct Prune {
 pub struct Pruned {
     /// Ended jobs, with their attempts.
     pub finished: u64,
+    /// Results of ended jobs; and later, what was remembered of them.
+    pub results: u64,
     /// Keys of ended jobs.
     pub keys: u64,
     /// Entries of the audit log.
@@ -82,12 +84,13 @@ impl Pruned {
     /// assert!(!Pruned { keys: 999, ledger: 999, ..Pruned::default() }.is_full(1_000));
     /// ```
     pub fn is_full(&self, limit: usize) -> bool {
-        let Pruned { finished, keys, audit, holders, ledger } = *self;
-        [finished, keys, audit, holders, ledger].into_iter().any(|count| count >= limit as u64)
+        let Pruned { finished, results, keys, audit, holders, ledger } = *self;
+        let counts = [finished, results, keys, audit, holders, ledger];
+        counts.into_iter().any(|count| count >= limit as u64)
     }
 
     /// Returns whether there was nothing to delete.
     pub const fn is_nothing(&self) -> bool {
-        matches!(self, Pruned { finished: 0, keys: 0, audit: 0, holders: 0, ledger: 0 })
+        matches!(self, Pruned { finished: 0, results: 0, keys: 0, audit: 0, holders: 0, ledger: 0 })
     }
 }

@@ -4,6 +4,7 @@ use crate::decision::Decision;
 use crate::failure::Failure;
 use crate::id::{Fence, HolderId};
 use crate::job::{NewJob, Retain};
+use crate::job_result::{GivenResult, SuccessCode};
 use crate::lease::Lease;
 use crate::state::State;
 use crate::timestamp::Timestamp;
@@ -31,6 +32,10 @@ pub struct Settlement {
     /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
     /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; follow-ups beyond these limits are refused.
     pub follow_ups: Vec<NewJob>,
+    /// The code of an attempt that succeeded without a failure.
+    pub code: Option<SuccessCode>,
+    /// The result of the job. Stored if this settlement is [`Settled::Applied`], the job succeeds and it is kept; ignored otherwise.
+    pub result: Option<GivenResult>,
 }
 
 impl Settlement {
@@ -44,7 +49,14 @@ impl Settlement {
             hold: Duration::ZERO,
             keep: Retain::default(),
             follow_ups: Vec::new(),
+            code: None,
+            result: None,
         }
+    }
+
+    /// Returns whether this attempt succeeded without a failure: then its record is kept with the job, not in its history.
+    pub fn is_plain_success(&self) -> bool {
+        self.decision == Decision::Succeed && self.failure.is_none()
     }
 }
 
@@ -85,7 +97,7 @@ pub enum Outcome {
     Gone,
 }
 
-/// One failed attempt of a job.
+/// One settled attempt of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// Number of the attempt, from 1. An attempt that does not count has the same number as the next attempt.
@@ -98,8 +110,8 @@ pub struct AttemptRecord {
     pub started: Timestamp,
     /// How long it took.
     pub duration: Duration,
-    /// The failure.
-    pub failure: Failure,
+    /// How it ended.
+    pub ended: AttemptEnd,
     /// The name of the [`Decision`].
     pub decision: String,
     /// The delay before the next attempt.
@@ -107,4 +119,23 @@ pub struct AttemptRecord {
     /// Number of dropped records between the previous one and this one, see
     /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT).
     pub dropped: u64,
+}
+
+impl AttemptRecord {
+    /// Returns the failure of an attempt that failed.
+    pub const fn failure(&self) -> Option<&Failure> {
+        match &self.ended {
+            AttemptEnd::Failed(failure) => Some(failure),
+            AttemptEnd::Succeeded(_) => None,
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// It failed.
+    Failed(Failure),
+    /// It succeeded, with this code.
+    Succeeded(Option<SuccessCode>),
 }

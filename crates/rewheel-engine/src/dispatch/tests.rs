@@ -2,6 +2,7 @@
 
 use super::Dispatch;
 use crate::engine::Engine;
+use crate::events::Log;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Parts, Shared, Waiting};
 use crate::submit::IdTime;
@@ -37,7 +38,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             router: None,
             tenants: crate::tenant_settings::TenantBook::default(),
             desk: None,
-            events: Arc::default(),
+            events: Log::new(1),
         },
         to_dispatch,
         to_settle,

@@ -13,7 +13,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, Retain, RetryAsk,
-    Timestamp, Token, TokenId, TokenPut, TokenRevoked,
+    StoredResult, Timestamp, Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::time::Duration;
 
@@ -259,6 +259,14 @@ impl ReadStore for GuardedStore {
 
     async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.call("attempts", &self.usual, |_| self.inner.attempts(job)).await
+    }
+
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>> {
+        self.call("result", &self.usual, |_| self.inner.result(job)).await
+    }
+
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>> {
+        self.call("ended", &self.usual, |_| self.inner.ended(jobs)).await
     }
 
     async fn audit(

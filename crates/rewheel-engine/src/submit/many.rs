@@ -66,7 +66,7 @@ impl<'a> SubmitMany<'a> {
             insert_part(engine, part, &mut answers).await;
         }
         let mut stored = jobs.iter().zip(answers).map(|(job, answer)| match answer {
-            Ok(answer) => receipt(job.id, Some(answer)),
+            Ok(answer) => receipt(engine, job.id, Some(answer)),
             Err(error) => Err(store_error(engine, error)),
         });
         let result = |wrong: Option<SubmitError>| match wrong {

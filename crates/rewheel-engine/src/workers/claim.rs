@@ -237,6 +237,8 @@ impl RemoteWorker<'_> {
             hold: Duration::ZERO,
             keep: self.shared().retain_ended(),
             follow_ups: Vec::new(),
+            code: None,
+            result: None,
         }
     }
 

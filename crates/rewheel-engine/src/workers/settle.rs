@@ -2,10 +2,11 @@
 
 use super::{RemoteWorker, WorkerError};
 use crate::submit::SubmitError;
-use crate::{attempt, budget, follow_ups, park, trace};
+use crate::{attempt, budget, follow_ups, output, park, trace};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, StoreResult, halving};
 use rewheel_core::{
-    Failure, Job, JobId, KindName, Lease, NewJob, Report, State, Status, Timestamp,
+    Failure, GivenResult, Job, JobId, JobResult, KindName, Lease, NewJob, Report, State, Status,
+    SuccessCode, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,6 +22,10 @@ pub struct WorkerResult {
     pub took: Duration,
     /// Jobs to submit with the result, see [`RemoteWorker::check_follow_up`]. Only with [`Report::Done`] and [`Report::Snooze`].
     pub follow_ups: Vec<NewJob>,
+    /// The result of the job: kept if the report is [`Report::Done`] and the kind keeps results.
+    pub result: Option<JobResult>,
+    /// The code of an attempt that succeeded. That of a failure is part of the report.
+    pub code: Option<SuccessCode>,
 }
 
 /// Result of settling a [`WorkerResult`].
@@ -145,13 +150,19 @@ impl RemoteWorker<'_> {
         let shared = self.shared();
         let deadline_in = job.deadline.zip(now).map(|(deadline, now)| deadline.since(now));
         let kind = self.known_kind(&job.lane.kind).await?;
-        let WorkerResult { lease, report, took, follow_ups: jobs } = result;
+        let WorkerResult { lease, report, took, follow_ups: jobs, result, code } = result;
         let is_mine = matches!(&job.status, Status::Leased { holder, .. } if *holder == self.id);
         let is_current = is_mine && job.fence == lease.fence;
         let said = report.clone();
         let mut settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
         if follow_ups::carries(&said, &settlement.decision) {
             settlement.follow_ups = self.prepare(jobs, job);
+        }
+        if output::is_success(&said, &settlement.decision) {
+            settlement.code = code;
+            settlement.result = result
+                .filter(|_| kind.settings.result)
+                .map(|result| GivenResult::within(result, shared.settings.result_bytes_max));
         }
         if is_current {
             trace::settled(job, kind.policy(job).attempts_max, &settlement);

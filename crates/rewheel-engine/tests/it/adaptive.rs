@@ -91,7 +91,14 @@ async fn so_does_a_retry_that_a_worker_asked_for() -> Tested {
             let report = report(count >= fails && count < 20);
             let (lease, took) = (leased[0].lease(), Duration::ZERO);
             worker
-                .settle(vec![WorkerResult { lease, report, took, follow_ups: Vec::new() }])
+                .settle(vec![WorkerResult {
+                    lease,
+                    report,
+                    took,
+                    follow_ups: Vec::new(),
+                    result: None,
+                    code: None,
+                }])
                 .await?;
             if count == 20 {
                 assert_near(waits(&store, job).await?, delay(after_failures(expected)), kind);

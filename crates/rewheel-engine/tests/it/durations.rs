@@ -320,7 +320,7 @@ proptest! {
                 }
                 let job = BTreeSet::from([lease.job]);
                 worker.heartbeat(&job, Some(other)).await?;
-                worker.settle(vec![WorkerResult { lease, report, took: other, follow_ups: Vec::new() }]).await?;
+                worker.settle(vec![WorkerResult { lease, report, took: other, follow_ups: Vec::new(), result: None, code: None }]).await?;
             }
             worker.heartbeat(&BTreeSet::new(), Some(time)).await?;
             check_loops(&engine);

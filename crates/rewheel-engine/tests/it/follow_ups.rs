@@ -265,7 +265,14 @@ async fn a_workers_result_submits_jobs_once() -> Tested {
     let error = worker.check_follow_up(&unknown).await.expect_err("no such kind");
     assert!(matches!(error, SubmitError::Refused(Refusal::UnknownKind)), "{error}");
     let (lease, took) = (leased[0].lease(), Duration::ZERO);
-    let done = WorkerResult { lease, report: Report::Done, took, follow_ups: vec![child.clone()] };
+    let done = WorkerResult {
+        lease,
+        report: Report::Done,
+        took,
+        follow_ups: vec![child.clone()],
+        result: None,
+        code: None,
+    };
     let succeeded = [WorkerSettled::Settled(State::Succeeded)];
     assert_eq!(worker.settle(vec![done.clone()]).await?, succeeded);
     assert_eq!(worker.settle(vec![done]).await?, succeeded, "the answer was lost");
@@ -276,8 +283,14 @@ async fn a_workers_result_submits_jobs_once() -> Tested {
     let job = engine.submit_raw("remote", b"1".to_vec()).await?;
     let leased = worker.claim(&[KindName::parse("remote")?], 1).await?;
     let (lease, id) = (leased[0].lease(), engine.new_id());
-    let failed =
-        WorkerResult { lease, report: failing(), took, follow_ups: vec![NewJob { id, ..child }] };
+    let failed = WorkerResult {
+        lease,
+        report: failing(),
+        took,
+        follow_ups: vec![NewJob { id, ..child }],
+        result: None,
+        code: None,
+    };
     worker.settle(vec![failed]).await?;
     assert!(children(&store, job.id).await.is_empty());
     engine.shutdown(seconds(1)).await;

@@ -241,6 +241,8 @@ async fn a_worker_that_was_told_to_wait_holds_the_kind() -> Tested {
             report: refused(WAIT),
             took: seconds(1),
             follow_ups: Vec::new(),
+            result: None,
+            code: None,
         }])
         .await?;
     assert!(worker.claim(&pay, 5).await?.is_empty(), "at once, before the store knows it");

@@ -26,6 +26,7 @@ mod outage;
 mod overload;
 mod parking;
 mod rate;
+mod results;
 mod retention;
 mod retry_budget;
 mod routing;

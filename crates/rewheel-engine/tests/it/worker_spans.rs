@@ -43,7 +43,16 @@ async fn an_attempt_of_a_worker_leads_back_to_the_trace_of_its_submitter() -> Te
         let leased = worker.claim(&[KindName::parse("mail")?], 1).await?;
         told.extend(leased[0].job.traceparent.clone());
         let lease = leased[0].lease();
-        worker.settle(vec![WorkerResult { lease, report, took, follow_ups: Vec::new() }]).await?;
+        worker
+            .settle(vec![WorkerResult {
+                lease,
+                report,
+                took,
+                follow_ups: Vec::new(),
+                result: None,
+                code: None,
+            }])
+            .await?;
         tokio::time::sleep(seconds(3)).await;
         worker.heartbeat(&Default::default(), None).await?;
     }

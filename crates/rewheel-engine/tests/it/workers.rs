@@ -78,6 +78,8 @@ async fn many_results_are_settled_together() -> Tested {
         report: Report::Done,
         took: Duration::ZERO,
         follow_ups: Vec::new(),
+        result: None,
+        code: None,
     };
     let results: Vec<_> = leased.iter().map(|one| done(one.lease())).collect();
     let settled = worker.settle(results.clone()).await?;
@@ -144,7 +146,14 @@ async fn submit(engine: &Engine, tenant: Option<&str>, count: usize) -> Tested {
 }
 
 fn result(leased: &Leased, report: Report) -> WorkerResult {
-    WorkerResult { lease: leased.lease(), report, took: Duration::ZERO, follow_ups: Vec::new() }
+    WorkerResult {
+        lease: leased.lease(),
+        report,
+        took: Duration::ZERO,
+        follow_ups: Vec::new(),
+        result: None,
+        code: None,
+    }
 }
 
 fn down() -> Report {

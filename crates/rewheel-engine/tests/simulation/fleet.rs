@@ -91,6 +91,7 @@ impl Fleet {
             attempt_timeout: ATTEMPT_TIMEOUT,
             backoff: Backoff::exponential(Duration::from_millis(200)).max(Duration::from_secs(10)),
             sticky_max: Duration::from_secs(2),
+            result: true,
             ..KindSettings::default()
         };
         let few = || Some(1 + below(random, 2));

@@ -4,7 +4,9 @@ use crate::duplicates::Payloads;
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
-use rewheel_core::{Fence, HolderId, Job, JobId, KindName, Lane, State, Status, Timestamp};
+use rewheel_core::{
+    Fence, HolderId, Job, JobId, KindName, Lane, State, Status, StoredResult, Timestamp,
+};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::Verb;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,6 +72,10 @@ struct Book {
     panics: BTreeMap<Who, u32>,
     /// The jobs that attempts submitted, by id.
     follow_ups: BTreeMap<JobId, FollowUp>,
+    /// The results that were given under each fence of a job.
+    results: BTreeMap<(JobId, Fence), Vec<Vec<u8>>>,
+    /// The first result of a job that was seen in the store.
+    first_results: BTreeMap<JobId, StoredResult>,
 }
 
 /// A job that an attempt submitted with its result.
@@ -401,6 +407,47 @@ impl Model {
         }
     }
 
+    /// An attempt gives a result, which differs from every other one.
+    pub(crate) fn gives(&self, job: &Job) -> Vec<u8> {
+        let mut book = self.book();
+        let given = book.results.entry((job.id, job.fence)).or_default();
+        let result = format!("{}-{}", job.fence, given.len()).into_bytes();
+        given.push(result.clone());
+        result
+    }
+
+    /// A settle was answered: if its job has a result now, this is the one that stays.
+    pub(crate) async fn sees_result(&self, job: JobId) {
+        let result = self.store.result(job).await.expect("the store itself never fails");
+        if let Some(result) = result {
+            self.book().first_results.entry(job).or_insert(result);
+        }
+    }
+
+    /// Checks that a job has a result exactly when it succeeded, one of those that were given under the fence that counted, and
+    /// the first one.
+    async fn check_result(&self, id: JobId) {
+        let job = self.store.get(id).await.expect("the store itself never fails");
+        let Some(job) = job else { return };
+        let stored = self.store.result(id).await.expect("the store itself never fails");
+        let given = self.book().results.get(&(id, job.fence)).cloned().unwrap_or_default();
+        let first = self.book().first_results.get(&id).cloned();
+        let is_right = match (job.state(), &stored) {
+            (State::Succeeded, Some(StoredResult::Kept(result))) => {
+                self.count("results");
+                given.contains(&result.body) && first.is_none_or(|first| Some(first) == stored)
+            }
+            (State::Succeeded, _) | (_, Some(_)) => false,
+            (_, None) => true,
+        };
+        if !is_right {
+            let (state, fence) = (job.state(), job.fence);
+            self.complain(format!(
+                "{id} is {state} under fence {fence}: given {given:?}, stored {stored:?}"
+            ));
+        }
+    }
+
     /// Checks that every acknowledged job exists, and that no result was counted twice.
     pub(crate) async fn check_end(&self, promised: &BTreeSet<JobId>) {
         for id in promised {
@@ -414,7 +461,9 @@ impl Model {
             let records = self.store.attempts(*id).await.expect("the store itself never fails");
             // An attempt whose deadline had passed when it should start is counted without being made.
             let is_unmade = |record: &&AttemptRecord| {
-                record.failure.category() == Category::Deadline && record.duration.is_zero()
+                let failure = record.failure();
+                failure.is_some_and(|failure| failure.category() == Category::Deadline)
+                    && record.duration.is_zero()
             };
             let unmade = records.iter().filter(is_unmade).count();
             let runs = self.book().runs.get(id).copied().unwrap_or(0) as usize + unmade;
@@ -427,6 +476,9 @@ impl Model {
         }
         self.check_follow_ups().await;
         self.check_payloads().await;
+        for id in promised {
+            self.check_result(*id).await;
+        }
         let books = self.store.books().await.expect("the store itself never fails");
         if books.missing() != 0 {
             self.complain(format!("the books do not balance: {books:?}"));

@@ -165,6 +165,7 @@ fn handler(
             }
             assert!(!luck.is_bad(&random, 60), "planned");
             model.look_at_lease(who, job).await;
+            let _ = context.set_result("text/plain", model.gives(job));
             let report = luck.report(&random, model.fleet.depends(job.lane.kind.as_str()));
             if let (Some(id), Report::Done) = (submitted, &report) {
                 model.submitter_is_done(id);

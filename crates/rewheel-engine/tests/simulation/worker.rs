@@ -5,7 +5,9 @@ use crate::model::{self, Model, Run, Who};
 use crate::node::{Engines, Luck};
 use rewheel::Random;
 use rewheel_core::store::Leased;
-use rewheel_core::{HolderId, KindName, NewJob, Report, WorkerOwner};
+use rewheel_core::{
+    ContentType, HolderId, JobId, JobResult, KindName, NewJob, Report, WorkerOwner,
+};
 use rewheel_engine::{Engine, WorkerError, WorkerResult};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,11 +96,21 @@ impl Worker {
             let (lease, report) = (job.leased.lease(), job.report.clone());
             let follow_ups = job.follow_up.iter().cloned().collect();
             let took = Duration::from_secs(1);
-            results.push(WorkerResult { lease, report, took, follow_ups });
+            let is_done = report == Report::Done;
+            // Another one with each repetition: the first stays.
+            let result = is_done.then(|| JobResult {
+                content_type: ContentType::bytes(),
+                body: self.model.gives(&job.leased.job),
+            });
+            results.push(WorkerResult { lease, report, took, follow_ups, result, code: None });
         }
         if !results.is_empty() {
             // The same results again, until there is a response.
+            let ids: Vec<JobId> = results.iter().map(|result| result.lease.job).collect();
             worker.settle(results).await?;
+            for id in ids {
+                self.model.sees_result(id).await;
+            }
             self.jobs.retain(|job| job.ends > now);
         }
         let kinds = [KindName::parse(REMOTE).expect("a good name")];

@@ -10,7 +10,7 @@ use hyper::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy;
 use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
-use rewheel_core::{Failure, Report};
+use rewheel_core::{Failure, JobResult, Report};
 use std::error::Error;
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
@@ -26,19 +26,45 @@ const BODY_READ_BYTES_MAX: usize = 64 * 1024;
 /// Maximum time to read a body: a slow response must not keep a slot busy.
 const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Judges the response to a call made at `at`, with `left` remaining of the attempt.
+/// What a call came to.
+pub(super) struct Judged {
+    pub(super) report: Report,
+    /// If the call succeeded.
+    pub(super) answer: Option<Answer>,
+}
+
+/// The response to a call that succeeded.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// Its body, or why it cannot be kept. `None` if it is empty, or not kept.
+    pub(super) result: Option<Result<JobResult, String>>,
+}
+
+impl From<Report> for Judged {
+    fn from(report: Report) -> Judged {
+        Judged { report, answer: None }
+    }
+}
+
+/// Judges the response to a call made at `at`, with `left` remaining of the attempt. Keeps a body of at most `keep` bytes.
 pub(super) async fn judge(
     callback: &Callback,
     mut response: Response<Incoming>,
     url: &CalleeUrl,
-    at: SystemTime,
-    left: Duration,
-) -> Report {
+    (at, left): (SystemTime, Duration),
+    keep: Option<usize>,
+) -> Judged {
     let status = response.status();
     let class = classify(callback, status, response.headers(), at);
+    if let (Verdict::Done, Some(bytes_max)) = (class.verdict, keep) {
+        let result = super::result_body::read(&mut response, left / 2, bytes_max).await;
+        return Judged { report: Report::Done, answer: Some(Answer { status, result }) };
+    }
     let body = read_body(response.body_mut(), BODY_READ_TIMEOUT.min(left / 2)).await;
     match class.verdict {
-        Verdict::Done => Report::Done,
+        Verdict::Done => {
+            Judged { report: Report::Done, answer: Some(Answer { status, result: None }) }
+        }
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
             let mut message = match leads_to(&response, url) {
                 Some(to) => format!(
@@ -52,7 +78,7 @@ pub(super) async fn judge(
                 message = format!("{}: {message}", url.origin());
             }
             let failure = Failure::of(&class, &message);
-            Report::AttemptFailed { verdict, failure }
+            Report::AttemptFailed { verdict, failure }.into()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs one attempt as one HTTP call.
 
-use super::answer;
+use super::answer::{self, Answer, Judged};
 use super::client::{Client, Clients};
 use super::request::{Call, Now, request};
 use super::settings::Callback;
@@ -8,6 +8,8 @@ use super::span;
 use rewheel::{CancelToken, Category, Clock, Verdict};
 use rewheel_core::{Failure, Job, KindName, Report};
 use rewheel_engine::{JobContext, Reporting, Runner};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
@@ -46,6 +48,19 @@ impl CallbackRunner {
         place: usize,
         cancel: &CancelToken,
     ) -> Reporting {
+        let judging = self.judging(job, (attempt, ends_in), place, cancel, None);
+        Box::pin(async move { judging.await.report })
+    }
+
+    /// Makes one call, and keeps a response body of at most `keep` bytes.
+    fn judging(
+        &self,
+        job: &Job,
+        (attempt, ends_in): (u32, Duration),
+        place: usize,
+        cancel: &CancelToken,
+        keep: Option<usize>,
+    ) -> Pin<Box<dyn Future<Output = Judged> + Send>> {
         debug_assert_eq!(job.lane.kind, self.kind, "the runner got a job of another kind");
         let at = wall_clock();
         let now = Now { attempt, at };
@@ -57,7 +72,7 @@ impl CallbackRunner {
             Ok(call) => call,
             Err(failure) => {
                 let report = Report::AttemptFailed { verdict: Verdict::Stop, failure };
-                return Box::pin(std::future::ready(report));
+                return Box::pin(std::future::ready(report.into()));
             }
         };
         let (client, callback) = (self.client.clone(), Arc::clone(&self.callback));
@@ -69,13 +84,13 @@ impl CallbackRunner {
             let started = clock.now();
             let unanswered = |report: Report| {
                 span::unanswered(&span, &report);
-                report
+                Judged::from(report)
             };
             match timeout(ends_in, client.call(request)).await {
                 Ok(Ok(response)) => {
                     span::answered(&span, response.status());
                     let left = ends_in.saturating_sub(clock.now().since(started));
-                    answer::judge(&callback, response, &url, at, left).await
+                    answer::judge(&callback, response, &url, (at, left), keep).await
                 }
                 Ok(Err(error)) => unanswered(answer::judge_error(&callback, &error, &url)),
                 Err(_) => unanswered(answer::none_within(ends_in, &url)),
@@ -86,8 +101,8 @@ impl CallbackRunner {
         Box::pin(async move {
             tokio::select! {
                 biased;
-                report = call => report,
-                () = cancelled => Report::Snooze(Duration::ZERO),
+                judged = call => judged,
+                () = cancelled => Report::Snooze(Duration::ZERO).into(),
             }
         })
     }
@@ -95,8 +110,21 @@ impl CallbackRunner {
 
 impl Runner for CallbackRunner {
     fn run(&self, context: JobContext) -> Reporting {
-        let (attempt, ends_in) = (context.attempt(), context.ends_in());
-        self.call(context.job(), attempt, ends_in, context.target(), context.cancel())
+        let limits = (context.attempt(), context.ends_in());
+        let keep = context.result_bytes_max();
+        let judging = self.judging(context.job(), limits, context.target(), context.cancel(), keep);
+        Box::pin(async move {
+            let Judged { report, answer } = judging.await;
+            if let Some(Answer { status, result }) = answer {
+                context.set_code(status.as_str());
+                match result {
+                    Some(Ok(result)) => context.give_result(result),
+                    Some(Err(why)) => context.drop_result(&why),
+                    None => {}
+                }
+            }
+            report
+        })
     }
 
     fn host(&self) -> Option<String> {

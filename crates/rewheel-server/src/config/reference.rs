@@ -108,6 +108,8 @@ pub const SETTINGS: &[Setting] = &[
     is("engine", "overdue_grace", "\"30s\"", "Extra time for a running job. The time of a job counts from its due time, or from its claim if the claim is later. After its attempt timeout plus this extra time, the job is overdue, and another node may run it."),
     is("engine", "statement_timeout", "\"10s\"", "Timeout of one call to the store, including its retries."),
     is("engine", "payload_bytes_max", "262_144", "Maximum size of a job payload in bytes."),
+    is("engine", "result_bytes_max", "65_536", "Maximum size of the result of a job in bytes, up to 1_048_576. A larger result is dropped; the job still succeeds."),
+    is("engine", "waiters_max", "10_000", "Maximum number of callers that wait for the end of a job at the same time."),
     is("engine", "housekeeping", "\"5s\"", "Interval of the housekeeping tasks: end jobs whose deadline has passed, take over jobs of dead nodes, delete jobs after their retention."),
 
     is("retention", "ended", "\"7d\"", "Retention of failed and cancelled jobs."),
@@ -129,6 +131,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*", "takeovers_max", "3", "Protection against jobs that crash their nodes: a job becomes a dead letter when it was taken over this many times while it was running. The first takeover of a job does not count."),
     is("kinds.*", "on_give_up", "\"dead\"", "What happens to a job when its last attempt has failed or when a retry cannot help: `dead` (it becomes a dead letter) or `fail` (it ends as failed)."),
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds."),
+    is("kinds.*", "result", "false", "Keep the results of succeeded jobs with them. Requires `keep_succeeded` above `0s`."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header."),
     is("kinds.*", "hold", "\"host\"", "Which calls wait if the called service answers 429 with a Retry-After header: `host` (all calls to this host by the node that got the answer), `kind` (all calls of the kind, on all nodes) or `off` (only the job that got the answer). See docs/limits.md."),
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker (default: none). While the called service is down, Rewheel parks the kind: its jobs wait in the store. See docs/failures.md."),

@@ -94,7 +94,8 @@ fn label(job: &Job) -> String {
 }
 
 fn retry(job: &Job, attempt: &AttemptRecord) -> String {
-    let failed = format!("attempt {} failed, {}", attempt.attempt, short(&attempt.failure));
+    let why = attempt.failure().map(short).unwrap_or_default();
+    let failed = format!("attempt {} failed, {why}", attempt.attempt);
     let Some(delay) = attempt.delay else { return failed };
     // The job stores only the reason of its latest wait.
     let is_asked = job.attempt == attempt.attempt && job.because == DueReason::RetryAfter;

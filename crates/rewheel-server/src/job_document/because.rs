@@ -1,7 +1,7 @@
 //! Explains in words why a job is due at its due time.
 
 use rewheel::{Category, duration};
-use rewheel_core::store::AttemptRecord;
+use rewheel_core::store::{AttemptEnd, AttemptRecord};
 use rewheel_core::{DueReason, Failure, Job};
 use std::time::Duration;
 
@@ -113,9 +113,9 @@ fn submitted(job: &Job, waiting: &str) -> String {
 /// Finds the attempt before the current wait.
 fn before<'a>(job: &'a Job, attempts: &'a [AttemptRecord]) -> Option<Before<'a>> {
     let retried = |record: &&AttemptRecord| record.decision == "retry";
-    if let Some(AttemptRecord { attempt, failure, delay, .. }) = attempts.iter().rev().find(retried)
-    {
-        return Some(Before { attempt: *attempt, failure, delay: *delay });
+    let retried = attempts.iter().rev().find(retried);
+    if let Some((record, failure)) = retried.and_then(|record| Some((record, record.failure()?))) {
+        return Some(Before { attempt: record.attempt, failure, delay: record.delay });
     }
     // An ended job has only its last failure, which came after the wait.
     let failure = job.failure.as_ref().filter(|_| job.status.finished().is_none())?;
@@ -137,12 +137,13 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
                 "attempt {attempt} was interrupted and is not counted; the job runs again immediately"
             )
         }
-        Some(AttemptRecord { attempt, failure, delay, .. }) => format!(
+        Some(AttemptRecord { attempt, ended: AttemptEnd::Failed(failure), delay, .. }) => format!(
             "attempt {attempt} {}; snoozed for {}, and the attempt is not counted",
             went(failure),
             duration::text(delay.unwrap_or_default())
         ),
-        None => match &job.failure {
+        // A snooze is no success.
+        Some(AttemptRecord { ended: AttemptEnd::Succeeded(_), .. }) | None => match &job.failure {
             Some(failure) if failure.category() == Category::CircuitOpen => {
                 format!("{}; the job waits, and no attempt is counted", failure.message())
             }

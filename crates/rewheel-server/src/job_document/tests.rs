@@ -2,7 +2,7 @@
 
 use super::{Failure, Job, JobDocument, Status, Timestamp};
 use rewheel::{Category, Random};
-use rewheel_core::store::AttemptRecord;
+use rewheel_core::store::{AttemptEnd, AttemptRecord};
 use rewheel_core::{
     Actor, AuditEntry, AuditFields, DueReason, Fence, HolderId, JobId, KindName, Lane, Priority,
     Shard, Version,
@@ -129,7 +129,7 @@ fn a_wait_is_explained() {
         holder: holder(),
         started: NOW,
         duration: Duration::from_secs(30),
-        failure,
+        ended: AttemptEnd::Failed(failure),
         decision: "retry".to_owned(),
         delay: Some(Duration::from_millis(83)),
         dropped: 0,

@@ -67,6 +67,13 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Checkpoint", example(checkpoint(), kept)),
         ("Leave", example(leaving, json!({"holder": ID}))),
         ("Result", result()),
+        (
+            "JobResult",
+            example(
+                job_result(),
+                json!({"content_type": "application/json", "body": {"receipt": 17}}),
+            ),
+        ),
     ]
 }
 
@@ -236,6 +243,7 @@ fn kind_settings() -> Value {
         .may("takeovers_max", between(1, u64::from(u32::MAX)), "Protection against jobs that crash their nodes: a job becomes a dead letter when it was taken over this many times while it was running. The first takeover of a job does not count.")
         .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job when its last attempt has failed or when a retry cannot help: with `dead` the job becomes a dead letter and waits for an operator, with `fail` the job ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
+        .may("result", flag(), "Keep the results of succeeded jobs with them. Requires `keep_succeeded` above `0s`.")
         .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
         .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: `host` (the default): all calls to this host by the node that got the answer; `kind`: all calls of the kind, on all nodes; `off`: only the job that got the answer.")
         .may("breaker", or_null(breaker), "Circuit breaker. After too many attempts have failed, no attempts start until a test attempt succeeds.")
@@ -353,6 +361,16 @@ fn settling() -> Value {
         .closed("A report with the results of attempts.")
 }
 
+fn job_result() -> Value {
+    let mut schema = Object::new()
+        .may("content_type", or_null(text()), "Media type (default `application/json` for `body`, `application/octet-stream` for `body_base64`).")
+        .may("body", json!({}), "The result as JSON: any value. `content_type` must be a JSON type.")
+        .may("body_base64", or_null(text()), "The result as bytes, in Base64.")
+        .closed("The result of a job: either `body` or `body_base64`. A result above `engine.result_bytes_max` is dropped, and the job still succeeds.");
+    schema["oneOf"] = json!([{"required": ["body"]}, {"required": ["body_base64"]}]);
+    schema
+}
+
 fn result() -> Value {
     let mut submit = list(reference("FollowUp"));
     submit["maxItems"] = Limits::FOLLOW_UPS_MAX.into();
@@ -366,6 +384,7 @@ fn result() -> Value {
         .may("code", or_null(text()), "Error code of the failure.")
         .may("message", or_null(text()), "Human-readable description of the failure.")
         .may("duration", or_null(duration_asked()), "Duration of the attempt.")
+        .may("result", or_null(reference("JobResult")), "The result of the job, kept if the kind has the setting `result`. Allowed only with the verdict `done`.")
         .may("submit", or_null(submit), "Jobs to submit in the same transaction as this result. The server stores them only if it accepts the result. Allowed only with the verdicts `done` and `snooze`. The payloads of these jobs may have at most 256 KiB together.")
         .closed("The result of an attempt.");
     schema["allOf"] = json!([

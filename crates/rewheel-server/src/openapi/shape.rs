@@ -126,7 +126,7 @@ pub(super) fn duration() -> Value {
 }
 
 /// A duration in a request.
-pub(super) fn duration_asked() -> Value {
+pub(crate) fn duration_asked() -> Value {
     json!({"type": "string", "pattern": "^([0-9]{1,6}(ms|s|m|h|d)){1,5}$"})
 }
 

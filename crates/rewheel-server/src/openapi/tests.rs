@@ -70,6 +70,7 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("Checkpoint", &workers::CHECKPOINT_FIELDS);
     check("Leave", &workers::LEAVE_FIELDS);
     check("Result", &workers::RESULT_FIELDS);
+    check("JobResult", &workers::JOB_RESULT_FIELDS);
     check("NewToken", &tokens::FIELDS);
     let settings = kind_document::names();
     check("KindSettings", &settings.iter().map(String::as_str).collect::<Vec<_>>());

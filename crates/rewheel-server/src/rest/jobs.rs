@@ -4,7 +4,7 @@ use super::body::{Body, SMALL_BYTES_MAX};
 use super::cursor::List;
 use super::if_match::{IfMatch, etag};
 use super::query::{self, Parameters};
-use super::{Page, body};
+use super::{Page, body, job_result};
 use crate::app::App;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
@@ -68,8 +68,13 @@ pub(super) async fn show(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
+    let mut parameters = Parameters::read(&uri, &["wait"])?;
+    let wait = parameters.wait();
+    parameters.finish()?;
     let id = parse_id(&id)?;
+    if let Some(time_max) = wait.filter(|wait| !wait.is_zero()) {
+        job_result::wait(&app, &caller, id, time_max).await?;
+    }
     let document = document(&app, &caller, id).await?.ok_or_else(|| not_found(id))?;
     let etag = etag(Version::new(document.version()));
     Ok(([(ETAG, etag)], Json(document)).into_response())
@@ -169,11 +174,20 @@ pub(super) async fn document(
     let job = store.get(id).await?.filter(|job| caller.sees(job));
     let Some(job) = job else { return Ok(None) };
     let attempts = store.attempts(id).await?;
+    let result = match job.state() {
+        JobState::Succeeded => store.result(id).await?,
+        JobState::Scheduled
+        | JobState::Leased
+        | JobState::Paused
+        | JobState::Failed
+        | JobState::Dead
+        | JobState::Cancelled => None,
+    };
     let audit = store.audit(Some(id), None, AUDIT_MAX).await?;
     let now = app.now().await?;
     let held = engine.held(&[&job], now).await?.pop().flatten();
     let document = JobDocument::new(&job, &app.kind(&job.lane.kind), now).with_held(held);
-    Ok(Some(document.with_history(&job, &attempts, &audit)))
+    Ok(Some(document.with_history(&job, &attempts, &audit).with_result(result.as_ref())))
 }
 
 fn reserved(id: JobId) -> Problem {
@@ -198,7 +212,7 @@ fn wrong_state(done: &str, state: JobState) -> Problem {
 }
 
 /// An invalid id is reported as not found.
-fn parse_id(text: &str) -> Result<JobId, Problem> {
+pub(super) fn parse_id(text: &str) -> Result<JobId, Problem> {
     text.parse().map_err(|error| Problem::new(Code::NotFound, error))
 }
 

@@ -5,10 +5,15 @@ use crate::conditions::{Conditions, NAMES};
 use crate::problem::{Code, FieldError, Problem};
 use axum::extract::Query;
 use axum::http::Uri;
+use rewheel::duration;
 use rewheel_core::Limits;
 use rewheel_core::store::{Cursor, Filter, PageRequest};
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Longest wait for the end of a job: proxies close silent connections after a minute.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The default page size.
 const LIMIT_DEFAULT: usize = 100;
@@ -61,6 +66,17 @@ impl Parameters {
             position.parse().map_err(
                 |_| "is not a cursor of this list: use the value of `next` in the previous page",
             )
+        })
+    }
+
+    /// Takes how long to wait for the end of a job.
+    pub(super) fn wait(&mut self) -> Option<Duration> {
+        self.one("wait", |text| {
+            let wait = duration::parse(text).map_err(|error| error.to_string())?;
+            if wait > WAIT_MAX {
+                return Err(format!("must be {} or shorter", duration::text(WAIT_MAX)));
+            }
+            Ok(wait)
         })
     }
 

@@ -2,9 +2,12 @@
 
 use crate::fields::{Fields, List, bad_json};
 use crate::problem::{Code, FieldError, Problem};
+use crate::workers::job_result;
 use crate::{payload, submit};
 use rewheel::{Category, Verdict, duration};
-use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, NewJob, Report};
+use rewheel_core::{
+    Failure, Fence, HolderId, JobId, KindName, Lease, Limits, NewJob, Report, SuccessCode,
+};
 use rewheel_engine::WorkerResult;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,8 +37,10 @@ pub(crate) const LEAVE_FIELDS: [&str; 1] = ["holder"];
 pub(crate) const SETTLE_FIELDS: [&str; 2] = ["holder", "results"];
 
 /// Every field of one result.
-pub(crate) const RESULT_FIELDS: [&str; 9] =
-    ["id", "fence", "verdict", "after", "category", "code", "message", "duration", "submit"];
+pub(crate) const RESULT_FIELDS: [&str; 10] = [
+    "id", "fence", "verdict", "after", "category", "code", "message", "duration", "submit",
+    "result",
+];
 
 /// `POST /v1/workers/claim`
 #[derive(Debug, PartialEq, Eq)]
@@ -247,6 +252,7 @@ fn result(
     let message = fields.text("message", |text| Ok::<_, String>(text.to_owned()));
     let took = fields.text("duration", duration::parse).unwrap_or_default();
     let failure = Failure::new(category, code.as_deref(), &message.unwrap_or_default());
+    let code = code.as_deref().and_then(SuccessCode::new);
     let report = match (verdict.as_deref(), after) {
         (Some("done"), None) => Some(Report::Done),
         (Some("retry"), None) => Some(Report::AttemptFailed { verdict: Verdict::Retry, failure }),
@@ -282,10 +288,16 @@ fn result(
         let only = "is allowed only with the verdicts `done` and `snooze`: remove it, or change the verdict";
         fields.wrong("submit", only);
     }
+    let result = job_result::take(&mut fields, at)?;
+    if result.is_some() && !matches!(report, None | Some(Report::Done)) {
+        let only = "is allowed only with the verdict `done`: only a job that succeeds has a result";
+        fields.wrong("result", only);
+    }
     let errors = fields.into_errors();
     Ok(match (job, fence, report) {
         (Some(job), Some(fence), Some(report)) if errors.is_empty() => {
-            Ok(WorkerResult { lease: Lease { job, fence }, report, took, follow_ups })
+            let lease = Lease { job, fence };
+            Ok(WorkerResult { lease, report, took, follow_ups, result, code })
         }
         _ => Err(errors),
     })

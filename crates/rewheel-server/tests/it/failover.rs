@@ -124,7 +124,7 @@ async fn an_attempt_that_failed_is_followed_by_one_elsewhere() {
     let job = shop.run().await;
     assert_eq!((job.attempt, first.calls(), second.calls()), (2, 1, 1));
     let records = shop.store.attempts(job.id).await.unwrap();
-    let message = records[0].failure.message().to_owned();
+    let message = records[0].failure().expect("it failed").message().to_owned();
     assert_eq!(message, format!("http://{}: 503 Service Unavailable", first.address));
 }
 

@@ -14,6 +14,7 @@ mod events;
 mod fleet;
 mod metrics;
 mod workers;
+mod results;
 mod operations;
 mod gzip;
 mod room;

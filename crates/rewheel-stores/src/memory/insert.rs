@@ -304,5 +304,6 @@ fn new_row(new: &NewJob, inserted: u64, now: Timestamp) -> Row {
         expires: None,
         announced: None,
         attempts: Vec::new(),
+        succeeded: None,
     }
 }

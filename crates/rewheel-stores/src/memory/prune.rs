@@ -12,6 +12,7 @@ impl World {
         self.starts.retain(|_, last| last.plus(Limits::FLEET_STARTS_KEPT) > now);
         Pruned {
             finished: self.prune_finished(prune.limit, now),
+            results: self.prune_results(prune.limit, now),
             keys: self.prune_keys(prune.limit, now),
             audit: self.prune_audit(prune, now),
             holders: self.prune_holders(prune.limit, now),

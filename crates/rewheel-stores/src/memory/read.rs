@@ -79,8 +79,9 @@ impl World {
     }
 
     pub(super) fn attempts(&self, job: JobId) -> Vec<AttemptRecord> {
-        let all = self.jobs.get(&job).map_or(&[][..], |row| &row.attempts);
-        all[all.len().saturating_sub(Limits::ATTEMPTS_LISTED_MAX)..].to_vec()
+        let Some(row) = self.jobs.get(&job) else { return Vec::new() };
+        let failed = row.attempts.len().saturating_sub(Limits::ATTEMPTS_LISTED_MAX);
+        row.attempts[failed..].iter().chain(&row.succeeded).cloned().collect()
     }
 
     pub(super) fn audit(

@@ -3,7 +3,7 @@
 use super::Weakness;
 use super::world::{LetGo, Row, SettledBy, World};
 use crate::follow_ups::{FollowUps, Letter};
-use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
+use rewheel_core::store::{AttemptEnd, AttemptRecord, Outcome, Settled, Settlement};
 use rewheel_core::{
     Actor, Cause, HolderId, Lease, Limits, Retain, State, Timestamp, Transition, Wanted,
 };
@@ -17,12 +17,15 @@ impl World {
         now: Timestamp,
     ) -> Settled {
         if settlement.follow_ups.is_empty() {
-            return self.settle_job(holder, settlement, now);
+            let answer = self.settle_job(holder, settlement, now);
+            self.keep_result(settlement, answer, now);
+            return answer;
         }
         // Read before: the job may be gone afterwards.
         let row = self.jobs.get(&settlement.lease.job);
         let tenant = row.and_then(|row| row.job.lane.tenant.clone());
         let answer = self.settle_job(holder, settlement, now);
+        self.keep_result(settlement, answer, now);
         let counts = matches!(answer, Settled::Applied(_));
         if counts || self.is_weak(Weakness::FollowUpsOfAnySettle) {
             let mut follow_ups = FollowUps::default();
@@ -158,6 +161,7 @@ impl Row {
         if let Some(failure) = decision.failure().or(settlement.failure.as_ref()) {
             self.job.failure = Some(failure.clone());
         }
+        self.succeeded = super::results::success(holder, settlement, attempt, now);
         if let Some(failure) = settlement.failure.clone() {
             self.attempts.push(AttemptRecord {
                 attempt,
@@ -165,7 +169,7 @@ impl Row {
                 holder,
                 started: earlier(now, settlement.ran.started_ago),
                 duration: settlement.ran.duration,
-                failure,
+                ended: AttemptEnd::Failed(failure),
                 decision: decision.as_str().to_owned(),
                 delay: decision.wait().map(|(after, _)| after),
                 dropped: 0,
@@ -190,7 +194,7 @@ impl Row {
     }
 }
 
-fn earlier(now: Timestamp, by: Duration) -> Timestamp {
+pub(super) fn earlier(now: Timestamp, by: Duration) -> Timestamp {
     let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_sub(millis))
 }

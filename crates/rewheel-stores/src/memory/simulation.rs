@@ -26,6 +26,8 @@ pub enum Weakness {
     TakesKeysOfWaiting,
     /// Debounced jobs are claimed before they are due.
     DebouncedEarly,
+    /// A settle stores its result even if it does not count.
+    ResultOfAnySettle,
 }
 
 impl MemoryStore {

@@ -13,7 +13,8 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk,
+    StoredResult, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -261,6 +262,14 @@ impl ReadStore for MemoryStore {
 
     async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.run(|world, _| Ok(world.attempts(job)))
+    }
+
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>> {
+        self.run(|world, _| Ok(world.result(job)))
+    }
+
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>> {
+        self.run(|world, _| Ok(world.ended(jobs)))
     }
 
     async fn audit(

@@ -1,5 +1,6 @@
 //! The tables of a memory store.
 
+use super::results::ResultRow;
 use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreChange, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, AuditFields, Cause, Fence, Holder, HolderId, Job, JobId, Key, Kind,
@@ -15,6 +16,8 @@ pub(super) struct World {
     pub(super) jobs: BTreeMap<JobId, Row>,
     /// The scheduled jobs of each lane, the next one to claim first. No lane is empty.
     pub(super) lanes: BTreeMap<Lane, BTreeSet<Place>>,
+    /// The results of jobs that succeeded.
+    pub(super) results: BTreeMap<JobId, ResultRow>,
     pub(super) keys: HashMap<KeyName, KeyRow>,
     /// Room under a tenant's job cap that holders have reserved.
     pub(super) reserved: BTreeMap<(Tenant, HolderId), u64>,
@@ -70,6 +73,8 @@ pub(super) struct Row {
     pub(super) announced: Option<Timestamp>,
     /// Its failed attempts.
     pub(super) attempts: Vec<AttemptRecord>,
+    /// The attempt that succeeded.
+    pub(super) succeeded: Option<AttemptRecord>,
 }
 
 /// The latest settle of a job, to recognize a repeated one.

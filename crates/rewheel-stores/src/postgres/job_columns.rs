@@ -315,7 +315,15 @@ mod tests {
         JobTable {
             name: "finished",
             is_live: false,
-            internal: &["settled_by", "settled_fence", "expires_ms"],
+            internal: &[
+                "settled_by",
+                "settled_fence",
+                "expires_ms",
+                "ran_by",
+                "started_ms",
+                "duration_ms",
+                "success_code",
+            ],
         },
     ];
 

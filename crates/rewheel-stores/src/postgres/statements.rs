@@ -21,7 +21,15 @@ pub(super) struct Statement {
 impl Statement {
     /// Fills in the columns of a job.
     fn new(file: &str, types: &[Type]) -> Statement {
-        let text = fill_in(file, |name| job_columns::JOB.meaning(name));
+        Statement::with_results(file, types, "")
+    }
+
+    /// The same, with the part that stores results in place of `{results}`.
+    fn with_results(file: &str, types: &[Type], results: &str) -> Statement {
+        let text = fill_in(file, |name| match name {
+            "results" => Some(results.to_owned()),
+            name => job_columns::JOB.meaning(name),
+        });
         Statement { text, types: types.to_vec() }
     }
 
@@ -79,6 +87,7 @@ statements_of_new_jobs! {
 statements! {
     ANNOUNCE = "sql/announce.sql" (INT8, UUID_ARRAY, INT8_ARRAY);
     ATTEMPTS = "sql/attempts.sql" (UUID, INT8);
+    ATTEMPT_SUCCEEDED = "sql/attempt_succeeded.sql" (UUID);
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
     AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
@@ -111,7 +120,8 @@ statements! {
     END_DEAD = "sql/end_dead.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
-        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, UUID_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+    ENDED = "sql/ended.sql" (UUID_ARRAY);
     END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
@@ -148,6 +158,7 @@ statements! {
     INSERT_KEYS = "sql/insert_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
+    INSERT_RESULTS = "sql/insert_results.sql" (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT, INT4);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
@@ -189,6 +200,7 @@ statements! {
     PRUNE_LIMITS = "sql/prune_limits.sql" (INT8, INT8);
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
+    PRUNE_RESULTS = "sql/prune_results.sql" (INT8, INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
     PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
@@ -199,11 +211,13 @@ statements! {
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
     RESERVE_KEEP = "sql/reserve_keep.sql" (TEXT, INT4, INT8);
     RESERVE_LOCK = "sql/reserve_lock.sql" (TEXT);
+    RESULT = "sql/result.sql" (UUID);
     REVOKE_TOKEN = "sql/revoke_token.sql" (TEXT, INT8);
     RISKS = "sql/risks.sql" (TEXT_ARRAY);
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
-    SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
+    SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8, INT8_ARRAY, INT8_ARRAY,
+        TEXT_ARRAY);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8, INT8);
@@ -223,12 +237,20 @@ statements! {
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }
 
+/// [`SETTLE_KEEP`] for jobs with results: it stores them in the same statement.
+pub(super) static SETTLE_KEEP_RESULTS: Sql = Sql::new(|| {
+    let mut types = SETTLE_KEEP.types.clone();
+    types.extend([Type::UUID_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::BYTEA_ARRAY]);
+    let part = include_str!("sql/settle_results.sql");
+    Statement::with_results(include_str!("sql/settle_keep.sql"), &types, part)
+});
+
 #[cfg(test)]
 mod tests {
     use super::job_columns::{JOB, USES, Use, array_types};
     use super::{
         ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_MANY,
-        REDRIVE, SETTLE_KEEP,
+        REDRIVE, SETTLE_KEEP, SETTLE_KEEP_RESULTS,
     };
 
     #[test]
@@ -254,6 +276,7 @@ mod tests {
         check(&END_DEAD.text, "rewheel.dead", &[]);
         check(&END_FINISHED.text, "rewheel.finished", &[]);
         check(&SETTLE_KEEP.text, "rewheel.finished", &[]);
+        check(&SETTLE_KEEP_RESULTS.text, "rewheel.finished", &[]);
         check(&CANCEL_DEAD.text, "rewheel.finished", &[]);
     }
 

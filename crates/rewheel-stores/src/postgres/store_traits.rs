@@ -4,7 +4,8 @@ use super::PostgresStore;
 use super::fleet::Fleet;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks, sample, unreadable,
+    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, results, risks, sample,
+    unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
@@ -17,7 +18,8 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk,
+    StoredResult, Timestamp,
 };
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -312,6 +314,18 @@ impl ReadStore for PostgresStore {
         let session = self.read().await?;
         let attempts = read::attempts(&session, job).await;
         session.end(attempts).await
+    }
+
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>> {
+        let session = self.read().await?;
+        let result = results::result(&session, job).await;
+        session.end(result).await
+    }
+
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>> {
+        let session = self.read().await?;
+        let ended = results::ended(&session, jobs).await;
+        session.end(ended).await
     }
 
     async fn audit(

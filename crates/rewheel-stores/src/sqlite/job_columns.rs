@@ -200,7 +200,16 @@ mod tests {
         JobTable {
             name: "finished",
             is_live: false,
-            internal: &["seq", "settled_by", "settled_fence", "expires_ms"],
+            internal: &[
+                "seq",
+                "settled_by",
+                "settled_fence",
+                "expires_ms",
+                "ran_by",
+                "started_ms",
+                "duration_ms",
+                "success_code",
+            ],
         },
     ];
 

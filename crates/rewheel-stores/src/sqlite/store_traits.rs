@@ -3,8 +3,8 @@
 use super::job_columns::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, sample,
-    settle, sweep, unreadable,
+    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, results,
+    sample, settle, sweep, unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -18,7 +18,8 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
-    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, Retain, RetryAsk,
+    StoredResult, Timestamp,
 };
 use std::time::Duration;
 
@@ -298,6 +299,15 @@ impl ReadStore for SqliteStore {
 
     async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.read(move |tx| read::attempts(tx, job)).await
+    }
+
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>> {
+        self.read(move |tx| results::result(tx, job)).await
+    }
+
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>> {
+        let jobs = jobs.to_vec();
+        self.read(move |tx| results::ended(tx, &jobs)).await
     }
 
     async fn audit(

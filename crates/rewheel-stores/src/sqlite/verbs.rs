@@ -7,6 +7,7 @@ mod replace;
 pub(super) mod claim;
 pub(super) mod limits;
 pub(super) mod settle;
+pub(super) mod results;
 mod held;
 mod follow_ups;
 pub(super) mod ending;

@@ -136,7 +136,7 @@ pub async fn prune_deletes_what_ended_long_ago(subject: &Subject) {
     subject.clock.advance(seconds(30));
     assert_eq!(subject.prune_all().await.finished, 0);
     assert_eq!(subject.get(lease.job).await.state(), State::Succeeded);
-    assert_eq!(subject.store.attempts(lease.job).await.unwrap().len(), 1);
+    assert_eq!(subject.store.attempts(lease.job).await.unwrap().len(), 2);
 
     subject.clock.advance(seconds(31));
     assert_eq!(subject.prune_all().await.finished, 1);

@@ -126,6 +126,13 @@ macro_rules! store_conformance {
                 wait_for_the_last_old_holder, end_by_a_decision, end_by_takeovers, end_by_the_deadline,
                 end_by_a_cancel,
             }
+            results {
+                are_stored_with_the_success, that_are_dropped_leave_the_reason, are_only_of_kept_successes,
+                stay_the_first_if_the_settle_is_repeated, of_a_lost_lease_are_not_stored,
+                of_a_batch_belong_to_their_jobs, are_pruned_with_their_jobs, a_success_is_on_record,
+                successes_of_a_batch_have_their_own_records, only_a_success_is_on_record_as_one,
+                ended_leaves_out_live_jobs,
+            }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,
                 leaves_nothing_of_a_wanted_cancel_that_is_not_kept, answers_again_what_it_did,

@@ -223,7 +223,7 @@ pub async fn keeps_what_a_job_was_given_up_for(subject: &Subject) {
     subject.settle(holder, &Settlement { decision, ..subject.dead(lease) }).await;
     assert_eq!(subject.get(lease.job).await.failure, Some(why));
     let records = subject.store.attempts(lease.job).await.unwrap();
-    assert_eq!(records[0].failure, subject.timeout());
+    assert_eq!(records[0].failure(), Some(&subject.timeout()));
 }
 
 /// A job that ends without retention leaves only a line in the ledger.

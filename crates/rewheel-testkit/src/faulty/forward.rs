@@ -13,7 +13,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, Retain, RetryAsk,
-    Timestamp, Token, TokenId, TokenPut, TokenRevoked,
+    StoredResult, Timestamp, Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::future::pending;
 use std::sync::atomic::Ordering;
@@ -257,6 +257,14 @@ impl ReadStore for FaultyStore {
 
     async fn attempts(&self, job: JobId) -> StoreResult<Vec<AttemptRecord>> {
         self.through(Verb::Attempts, self.inner.attempts(job)).await
+    }
+
+    async fn result(&self, job: JobId) -> StoreResult<Option<StoredResult>> {
+        self.through(Verb::Result, self.inner.result(job)).await
+    }
+
+    async fn ended(&self, jobs: &[JobId]) -> StoreResult<Vec<JobId>> {
+        self.through(Verb::Ended, self.inner.ended(jobs)).await
     }
 
     async fn audit(

@@ -1,7 +1,9 @@
 //! Tests the wording of each reason.
 
 use super::super::tests::{NOW, holder, job};
-use super::{AttemptRecord, Category, DueReason, Duration, Failure, Job, Wait, text, went};
+use super::{
+    AttemptEnd, AttemptRecord, Category, DueReason, Duration, Failure, Job, Wait, text, went,
+};
 use rewheel::{millis, minutes, seconds};
 use rewheel_core::{Fence, Status};
 
@@ -12,7 +14,7 @@ fn failed(attempt: u32, category: Category, code: Option<&str>, decision: &str) 
         holder: holder(),
         started: NOW,
         duration: seconds(30),
-        failure: Failure::new(category, code, "no answer"),
+        ended: AttemptEnd::Failed(Failure::new(category, code, "no answer")),
         decision: decision.to_owned(),
         delay: None,
         dropped: 0,
@@ -28,7 +30,7 @@ fn due(because: DueReason, records: &[AttemptRecord]) -> Job {
     let last = records.last();
     let due = last
         .map_or(NOW, |last| last.started.plus(last.duration).plus(last.delay.unwrap_or_default()));
-    let failure = last.map(|last| last.failure.clone());
+    let failure = last.and_then(|last| last.failure().cloned());
     Job { because, due, attempt: last.map_or(0, |last| last.attempt), failure, ..job() }
 }
 

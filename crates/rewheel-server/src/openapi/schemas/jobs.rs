@@ -10,7 +10,8 @@ use rewheel_engine::HeldReason;
 use serde_json::{Value, json};
 
 pub(super) fn all() -> Vec<(&'static str, Value)> {
-    let job = job().open("A job. Lists of jobs do not contain `payload`, `attempts` and `audit`.");
+    let job = job()
+        .open("A job. Lists of jobs do not contain `payload`, `result`, `attempts` and `audit`.");
     let line = audit()
         .has("job", or_null(id()), "Id of the changed job. Null if the entry is about a kind.")
         .has("kind", or_null(kind()), "Kind of the changed job, or the changed kind.");
@@ -91,11 +92,20 @@ fn job() -> Object {
         .has("created", time(), "Time at which the job was stored.")
         .has("finished", or_null(time()), "Time at which the job ended. Null if the job has not ended.")
         .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
-        .may("attempts", list(reference("Attempt")), "The failed attempts, oldest first.")
+        .may("result", or_null(result()), "The result of the job. Null if there is none. GET /v1/jobs/{id}/result returns its bytes.")
+        .may("result_dropped", or_null(text()), "Why the result was not kept. Null if it was kept, or if there was none.")
+        .may("attempts", list(reference("Attempt")), "The settled attempts, oldest first. An attempt that succeeded is the last one.")
         .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first 10 and the latest 90 failed attempts of a job.")
         .may("audit", list(reference("AuditEntry")), "Changes made to the job by operators and nodes, oldest first.")
         .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
         .may("replaced", json!({"const": true}), "True if the submit replaced what the existing job will run. Absent otherwise.")
+}
+
+fn result() -> Value {
+    Object::new()
+        .has("content_type", text(), "Content type of the result.")
+        .has("bytes", count(), "Size of the result in bytes.")
+        .open("A result, without its bytes.")
 }
 
 fn who_and_what() -> Object {
@@ -146,6 +156,7 @@ fn job_example() -> Value {
         "held_because": null,
         "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
         "finished": null, "failure": {"category": "timeout", "code": "504", "message": "no answer"},
+        "result": null, "result_dropped": null,
         "attempts": [{
             "attempt": 1, "fence": 1, "holder": ID, "started": AT, "duration": "30s",
             "category": "timeout", "code": "504", "message": "no answer", "decision": "retry",
@@ -181,7 +192,22 @@ fn failure() -> Object {
 
 fn attempt() -> Value {
     let decisions = ["succeed", "retry", "snooze", "dead", "fail", "pause", "cancel"];
-    failure()
+    Object::new()
+        .has(
+            "category",
+            or_null(category()),
+            "Category of the failure. Null if the attempt succeeded.",
+        )
+        .has(
+            "code",
+            or_null(text()),
+            "Error code, or the HTTP status of a success. Null if there is none.",
+        )
+        .has(
+            "message",
+            or_null(text()),
+            "Description of the failure for people. Null if the attempt succeeded.",
+        )
         .has("attempt", count(), "Number of the attempt.")
         .has("fence", count(), "Fencing token of the job during this attempt.")
         .has("holder", id(), "Id of the holder (node or worker) that ran the attempt.")
@@ -193,7 +219,7 @@ fn attempt() -> Value {
             or_null(duration()),
             "Delay before the next attempt. Null if there was no next attempt.",
         )
-        .open("An attempt that failed.")
+        .open("A settled attempt.")
 }
 
 fn audit() -> Object {

@@ -1,11 +1,13 @@
 //! Routes that submit jobs, and that read or change one.
 
 use super::{Route, get, patch, post};
-use crate::openapi::shape::{flag, id, kind, list, name, reference, time_asked, word};
+use crate::openapi::shape::{
+    duration_asked, flag, id, kind, list, name, reference, time_asked, word,
+};
 use crate::openapi::{Operation, category, state};
 use crate::problem::Code;
 use crate::rest::access::{OPERATE, READ, SUBMIT};
-use crate::rest::{jobs, submit};
+use crate::rest::{job_result, jobs, submit};
 use rewheel_core::store::ChangeVerb;
 use serde_json::json;
 
@@ -24,9 +26,25 @@ pub(super) fn routes() -> Vec<Route> {
             jobs::show,
             Operation::new("getJob", "Show a job with its attempts and audit log.")
                 .at("id", "Id of the job.", id())
+                .query("wait", "Answer when the job has ended, or after this time, up to 60s.", duration_asked())
                 .gives(200, "The job.", "Job")
                 .with("ETag", ETAG)
-                .reads(),
+                .reads()
+                .may(&[Code::Throttled]),
+        ),
+        get(
+            "/v1/jobs/{id}/result",
+            READ,
+            job_result::result,
+            Operation::new("getJobResult", "Download the result of a job that succeeded.")
+                .at("id", "Id of the job.", id())
+                .gives_as(
+                    200,
+                    "The bytes of the result, with the content type that its runner gave. A runner wrote them: do not trust them.",
+                    ("*/*", json!({})),
+                )
+                .reads()
+                .may(&[Code::NoResult, Code::WrongState, Code::ResultPruned]),
         ),
         patch(
             "/v1/jobs/{id}",

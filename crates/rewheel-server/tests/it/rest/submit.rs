@@ -41,6 +41,8 @@ async fn a_job_is_answered_as_it_is_stored() {
             "created",
             "finished",
             "failure",
+            "result",
+            "result_dropped",
             "attempts",
             "audit",
         ] {

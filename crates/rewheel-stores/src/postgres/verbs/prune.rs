@@ -8,6 +8,7 @@ use super::super::statements::{
     ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_LIMITS,
     PRUNE_RESERVED,
 };
+use super::results;
 use rewheel_core::Limits;
 use rewheel_core::store::{DeadLetter, Prune, Pruned, StoreResult};
 use uuid::Uuid;
@@ -40,6 +41,7 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, VerbErro
     let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;
     Ok(Pruned {
         finished: unsigned(finished.try_get(0)?),
+        results: results::prune(session, limit).await?,
         keys,
         audit,
         holders,

@@ -15,7 +15,9 @@ use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::cut;
 use crate::tables::{Reading, Table, tables};
-use rewheel_core::store::{AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest};
+use rewheel_core::store::{
+    AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest,
+};
 use rewheel_core::{Actor, AuditEntry, AuditFields, Job, JobId, KindName, Lane, Limits};
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -218,14 +220,18 @@ pub(in super::super) async fn attempts(
             holder: holder_id(row.try_get(2)?),
             started: instant(row.try_get(3)?),
             duration: duration(row.try_get(4)?),
-            failure: failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?)?
+            ended: failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?)?
+                .map(AttemptEnd::Failed)
                 .ok_or_else(|| unreadable("an attempt"))?,
             decision: row.try_get(8)?,
             delay: row.try_get::<_, Option<i64>>(9)?.map(duration),
             dropped: unsigned(row.try_get(10)?),
         })
     };
-    rows.iter().rev().map(read).collect()
+    let mut attempts: Vec<AttemptRecord> =
+        rows.iter().rev().map(read).collect::<Result<_, VerbError>>()?;
+    attempts.extend(super::results::succeeded(session, job).await?);
+    Ok(attempts)
 }
 
 pub(in super::super) async fn audit(

@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Indexes whose absence makes queries scan whole tables.
-const INDEXES: [&str; 17] = [
+const INDEXES: [&str; 18] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -24,6 +24,7 @@ const INDEXES: [&str; 17] = [
     "idempotency_ends",
     "kinds_changed",
     "lanes_tenant",
+    "results_expires",
     "jobs_parent",
     "dead_parent",
     "finished_parent",

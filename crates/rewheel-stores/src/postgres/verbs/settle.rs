@@ -4,24 +4,40 @@ use super::super::PostgresStore;
 use super::super::error::VerbError;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::row_address::Taken;
-use super::super::session::Session;
-use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
+use super::super::session::{Param, Session};
+use super::super::statements::{
+    FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_KEEP_RESULTS, SETTLE_SEEN,
+};
 use super::audit::actor;
 use super::claim::columns;
 use super::follow_ups::{self, Stored, Submitting};
+use super::results::{Results, portions};
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Outcome, Settled, Settlement, StoreResult};
+use rewheel_core::store::{AttemptTiming, Outcome, Settled, Settlement, StoreResult};
 use rewheel_core::{
-    Actor, Cause, Decision, Fence, HolderId, JobId, Lease, Retain, State, Timestamp, Transition,
+    Actor, Cause, Fence, HolderId, JobId, Lease, Retain, State, SuccessCode, Timestamp, Transition,
     Wanted,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 use uuid::Uuid;
 
 impl PostgresStore {
     pub(in super::super) async fn settle_batch(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Settled>> {
+        let mut answers = Vec::with_capacity(settlements.len());
+        for portion in portions(settlements) {
+            answers.extend(self.settle_portion(holder, portion).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn settle_portion(
         &self,
         holder: HolderId,
         settlements: &[Settlement],
@@ -115,10 +131,7 @@ fn all_succeeded(settlements: &[Settlement]) -> Option<Retain> {
     let keep = settlements.first()?.keep;
     let mut named = HashSet::with_capacity(settlements.len());
     let mut plain = |settled: &Settlement| {
-        settled.decision == Decision::Succeed
-            && settled.failure.is_none()
-            && settled.keep == keep
-            && named.insert(settled.lease.job)
+        settled.is_plain_success() && settled.keep == keep && named.insert(settled.lease.job)
     };
     settlements.iter().all(&mut plain).then_some(keep)
 }
@@ -131,17 +144,33 @@ async fn succeed(
     keep: Retain,
 ) -> Result<(Option<HashSet<JobId>>, Taken), VerbError> {
     // In the order of the columns: each row position belongs to its id.
-    let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
-    leases.sort_unstable_by_key(|lease| uuid(lease.job));
-    let (ids, fences) = columns(leases.iter().copied());
-    let taken = session.shared.places.take(leases.iter().copied());
+    let mut sorted: Vec<&Settlement> = settlements.iter().collect();
+    sorted.sort_unstable_by_key(|settled| uuid(settled.lease.job));
+    let leases = || sorted.iter().map(|settled| settled.lease);
+    let (ids, fences) = columns(leases());
+    let taken = session.shared.places.take(leases());
     let places = &taken.places;
     let (holder, offset) = (holder_uuid(holder), session.offset());
     let (job, key) = (millis(keep.job), millis(keep.key));
     let row = if keep.job.is_zero() {
         session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, places, &key]).await?
     } else {
-        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, places, &job, &key]).await?
+        let ran = |value: fn(&AttemptTiming) -> Duration| -> Vec<i64> {
+            sorted.iter().map(|settled| millis(value(&settled.ran))).collect()
+        };
+        let (ago, took) = (ran(|ran| ran.started_ago), ran(|ran| ran.duration));
+        let codes: Vec<Option<&str>> =
+            sorted.iter().map(|settled| settled.code.as_ref().map(SuccessCode::as_str)).collect();
+        let params: [Param<'_>; 10] =
+            [&holder, &offset, &ids, &fences, places, &job, &key, &ago, &took, &codes];
+        let given = Results::settled(settlements);
+        if given.jobs.is_empty() {
+            session.one(&SETTLE_KEEP, &params).await?
+        } else {
+            let mut params = params.to_vec();
+            params.extend(given.params());
+            session.one(&SETTLE_KEEP_RESULTS, &params).await?
+        }
     };
     let done: Option<Vec<Uuid>> = row.try_get(0)?;
     Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))
@@ -337,6 +366,7 @@ impl Settler {
                 let transition = live.transition(Cause::Settle, state, Some(self.id));
                 writes.note(&live, &Transition { failure, ..transition }, &self.who);
                 writes.end(live, state, failure.cloned(), by, (self.now, settled.keep));
+                writes.succeeded(settled, self.id, self.now);
                 Outcome::LetGo(state)
             }
         };

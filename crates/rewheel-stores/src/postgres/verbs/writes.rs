@@ -9,10 +9,11 @@ use super::super::statements::{
     LET_GO, TRIM_ATTEMPTS,
 };
 use super::audit::{Noted, write_notes};
+use super::results::{self, Ran, Rans};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
-    Actor, Cause, Failure, Fence, HolderId, JobId, Lease, Limits, Retain, State, Timestamp,
-    Transition, Wanted,
+    Actor, Cause, Failure, Fence, GivenResult, HolderId, JobId, Lease, Limits, Retain, State,
+    Timestamp, Transition, Wanted,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -83,6 +84,7 @@ pub(super) struct Writes<'a> {
     kept: Vec<KeptLease<'a>>,
     dead: Vec<End>,
     finished: Vec<(End, State, Timestamp)>,
+    results: Vec<(JobId, &'a GivenResult, Timestamp)>,
     dropped: Vec<Uuid>,
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
     attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
@@ -110,6 +112,7 @@ struct End {
     live: Live,
     settled_by: SettledBy,
     failure: Option<Failure>,
+    ran: Option<Ran>,
 }
 
 impl<'a> Writes<'a> {
@@ -151,7 +154,7 @@ impl<'a> Writes<'a> {
             live.fence = live.fence.next();
         }
         if state == State::Dead {
-            self.dead.push(End { live, settled_by, failure });
+            self.dead.push(End { live, settled_by, failure, ran: None });
             return;
         }
         if let Some(key) = live.key.take() {
@@ -160,8 +163,18 @@ impl<'a> Writes<'a> {
         if keep.job.is_zero() {
             self.dropped.push(uuid(live.id));
         } else {
-            self.finished.push((End { live, settled_by, failure }, state, now.plus(keep.job)));
+            let end = End { live, settled_by, failure, ran: None };
+            self.finished.push((end, state, now.plus(keep.job)));
         }
+    }
+
+    /// Stores the result of a job that succeeded and is kept, and the record of its attempt. Call it after [`Writes::end`].
+    pub(super) fn succeeded(&mut self, settled: &'a Settlement, holder: HolderId, now: Timestamp) {
+        let job = settled.lease.job;
+        let ended = self.finished.last_mut().filter(|(end, ..)| end.live.id == job);
+        let Some((end, State::Succeeded, expires)) = ended else { return };
+        end.ran = Ran::of(settled, holder, now);
+        self.results.extend(settled.result.as_ref().map(|result| (job, result, *expires)));
     }
 
     /// Records a failed attempt.
@@ -207,6 +220,7 @@ impl<'a> Writes<'a> {
         write_let_go(session, &self.let_go, now).await?;
         write_dead(session, &self.dead, now).await?;
         write_finished(session, &self.finished, now).await?;
+        results::store(session, &self.results).await?;
         if !self.dropped.is_empty() {
             session.execute(&DROP_JOBS, &[&self.dropped]).await?;
             let line: [Param<'_>; 3] =
@@ -341,6 +355,7 @@ async fn write_finished(
     }
     let lives = Lives::of(ends.iter().map(|(end, ..)| (&end.live, end.settled_by)));
     let failures = Failures::of(ends.iter().map(|(end, ..)| end.failure.as_ref()));
+    let rans = Rans::of(ends.iter().map(|(end, ..)| end.ran.as_ref()));
     let states: Vec<&str> = ends.iter().map(|(_, state, _)| state.as_str()).collect();
     let expires: Vec<i64> = ends.iter().map(|(.., expires)| expires.as_millis()).collect();
     let now = now.as_millis();
@@ -348,6 +363,7 @@ async fn write_finished(
     params.extend(lives.params());
     params.extend(failures.params());
     params.extend([&states as Param<'_>, &expires]);
+    params.extend(rans.params());
     session.execute(&END_FINISHED, &params).await.map(drop)
 }
 

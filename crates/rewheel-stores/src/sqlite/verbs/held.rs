@@ -4,11 +4,14 @@ use super::super::error::VerbError;
 use super::super::row::{unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::ending::{Live, end_key};
+use super::results::{self, write_millis};
 use super::unreadable::Unreadable;
-use rewheel_core::store::Settlement;
-use rewheel_core::{Fence, JobId, Lease, Retain, State, Wanted};
+use rewheel_core::store::{AttemptTiming, Settlement};
+use rewheel_core::{
+    Fence, GivenResult, HolderId, JobId, Lease, Retain, State, SuccessCode, Wanted,
+};
 use rusqlite::Row;
-use rusqlite::types::Value;
+use rusqlite::types::{ToSql, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -64,14 +67,19 @@ fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), VerbErr
 
 /// Jobs that succeeded and are still in the hot table.
 pub(super) struct Successes {
+    id: HolderId,
     holder: i64,
+    /// What all of them have in common: they are written with one statement.
     keep: Retain,
-    rows: Vec<Value>,
+    code: Option<SuccessCode>,
+    rows: Vec<(i64, AttemptTiming)>,
+    results: Vec<(JobId, GivenResult)>,
 }
 
 impl Successes {
-    pub(super) fn of(holder: i64) -> Successes {
-        Successes { holder, keep: Retain::default(), rows: Vec::new() }
+    pub(super) fn of(id: HolderId, holder: i64) -> Successes {
+        let (rows, results) = (Vec::new(), Vec::new());
+        Successes { id, holder, keep: Retain::default(), code: None, rows, results }
     }
 
     pub(super) fn add(
@@ -81,11 +89,15 @@ impl Successes {
         settled: &Settlement,
     ) -> Result<(), VerbError> {
         let keep = settled.keep;
-        if keep != self.keep {
+        if keep != self.keep || settled.code != self.code {
             self.write(tx)?;
             self.keep = keep;
+            self.code.clone_from(&settled.code);
         }
-        self.rows.push(Value::Integer(live.seq));
+        self.rows.push((live.seq, settled.ran));
+        if let (Some(result), false) = (&settled.result, keep.job.is_zero()) {
+            self.results.push((live.id, result.clone()));
+        }
         if keep.job.is_zero() {
             // Under the first fence no attempt can have failed; under a later one there may be records, even of uncounted failures.
             if settled.lease.fence > Fence::new(1) {
@@ -106,11 +118,31 @@ impl Successes {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let rows = Rc::new(std::mem::take(&mut self.rows));
+        // In the order of the table, which is the fastest to read.
+        self.rows.sort_unstable_by_key(|(seq, _)| *seq);
+        let mut times = Vec::with_capacity(self.rows.len() * 26);
+        for (_, ran) in &self.rows {
+            write_millis(&mut times, ran.started_ago);
+            write_millis(&mut times, ran.duration);
+        }
+        let rows: Vec<Value> = self.rows.drain(..).map(|(seq, _)| Value::Integer(seq)).collect();
+        let rows = Rc::new(rows);
         if !self.keep.job.is_zero() {
-            let expires = tx.now.plus(self.keep.job).as_millis();
-            let values = (Rc::clone(&rows), self.holder, tx.now.as_millis(), expires);
-            tx.execute(include_str!("../sql/settle_keep.sql"), values)?;
+            let expires = tx.now.plus(self.keep.job);
+            let code = self.code.as_ref().map(SuccessCode::as_str);
+            let values: [&dyn ToSql; 7] = [
+                &rows,
+                &self.holder,
+                &tx.now.as_millis(),
+                &expires.as_millis(),
+                &self.id.to_bytes(),
+                &times,
+                &code,
+            ];
+            tx.execute(include_str!("../sql/settle_keep.sql"), &values[..])?;
+            for (job, result) in self.results.drain(..) {
+                results::store(tx, job, expires, &result)?;
+            }
         }
         tx.execute(include_str!("../sql/delete_jobs.sql"), [rows])?;
         Ok(())

@@ -30,6 +30,7 @@ pub(in super::super) fn prune(
     tx.execute(include_str!("../sql/prune_limits.sql"), starts)?;
     Ok(Pruned {
         finished,
+        results: super::results::prune(tx, limit)?,
         keys: keys as u64,
         audit: audit as u64,
         holders: holders as u64,

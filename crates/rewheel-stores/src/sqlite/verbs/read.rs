@@ -10,7 +10,7 @@ use crate::audit::facts;
 use crate::pages::cut;
 use crate::tables::{Reading, Table, tables};
 use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
+    AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };
 use rewheel_core::{
     Actor, AuditEntry, AuditFields, Fence, HolderId, Job, JobId, KindName, Limits, Version,
@@ -172,7 +172,8 @@ pub(in super::super) fn attempts(
             holder: HolderId::from_bytes(row.get(2)?),
             started: instant(row.get(3)?),
             duration: duration(row.get(4)?),
-            failure: failure(row.get(5)?, row.get(6)?, row.get(7)?)?
+            ended: failure(row.get(5)?, row.get(6)?, row.get(7)?)?
+                .map(AttemptEnd::Failed)
                 .ok_or_else(|| unreadable("an attempt"))?,
             decision: row.get(8)?,
             delay: row.get::<_, Option<i64>>(9)?.map(duration),
@@ -180,6 +181,7 @@ pub(in super::super) fn attempts(
         });
     }
     attempts.reverse();
+    attempts.extend(super::results::succeeded(tx, job)?);
     Ok(attempts)
 }
 

@@ -8,6 +8,7 @@ use super::audit::Auditor;
 use super::ending::{Ending, Live, end, texts};
 use super::follow_ups;
 use super::held::{Held, Successes};
+use super::results;
 use crate::follow_ups::FollowUps;
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
@@ -110,7 +111,7 @@ impl Settler {
         let number = if alive.is_some() { alive } else { tx.number(id)? };
         let Some(number) = number else { return Ok(None) };
         let held = Held::find(tx, number, leases)?;
-        let successes = Successes::of(number);
+        let successes = Successes::of(id, number);
         let (alive, auditor) = (alive.is_some(), Auditor::of_holder(id));
         let follow_ups = FollowUps::default();
         Ok(Some(Settler { id, number, alive, held, successes, follow_ups, auditor }))
@@ -130,7 +131,7 @@ impl Settler {
         }
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;
-        if *decision == Decision::Succeed && settled.failure.is_none() {
+        if settled.is_plain_success() {
             self.successes.add(tx, live, settled)?;
             return Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)));
         }
@@ -151,6 +152,11 @@ impl Settler {
                 let settled_by = Some(self.number);
                 let keep = settled.keep;
                 end(tx, &live, &Ending { state, failure, settled_by, keep })?;
+                if let (State::Succeeded, false, Some(result)) =
+                    (state, keep.job.is_zero(), &settled.result)
+                {
+                    results::store(tx, live.id, tx.now.plus(keep.job), result)?;
+                }
                 let transition = live.transition(Cause::Settle, State::Leased, state);
                 self.note(tx, &live, Transition { wanted, failure, ..transition })?;
                 Outcome::LetGo(state)

@@ -144,6 +144,8 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
          ALTER TABLE {name}.holders DROP COLUMN format; ALTER TABLE {name}.jobs DROP COLUMN parent; \
          ALTER TABLE {name}.dead DROP COLUMN parent; ALTER TABLE {name}.finished DROP COLUMN parent; \
          ALTER TABLE {name}.audit DROP COLUMN submit; DROP FUNCTION {name}.submit_lane; DROP FUNCTION {name}.rewheel_submit; \
+         ALTER TABLE {name}.finished DROP COLUMN ran_by, DROP COLUMN started_ms, DROP COLUMN duration_ms, \
+         DROP COLUMN success_code; DROP TABLE {name}.results; \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );
     backup.batch_execute(&before).await.expect("an older version");

@@ -3,7 +3,7 @@
 use super::{claim_one, with};
 use crate::{Subject, millis, seconds};
 use rewheel::Category;
-use rewheel_core::store::{AttemptRecord, AttemptTiming, Settlement};
+use rewheel_core::store::{AttemptEnd, AttemptRecord, AttemptTiming, Settlement};
 use rewheel_core::{Decision, DueReason, Failure, Lease, Limits};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub async fn records_a_failed_attempt(subject: &Subject) {
         holder,
         started: recorded[0].started,
         duration: millis(2_250),
-        failure: subject.timeout(),
+        ended: AttemptEnd::Failed(subject.timeout()),
         decision: "retry".to_owned(),
         delay: Some(millis(1_500)),
         dropped: 0,
@@ -81,12 +81,11 @@ pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 1);
 }
 
-/// An attempt without a failure leaves no record, whatever was decided.
+/// An attempt without a failure that does not end the job leaves no record.
 pub async fn records_nothing_where_nothing_went_wrong(subject: &Subject) {
     let because = DueReason::RateLimit;
     let after = Duration::ZERO;
     for decision in [
-        Decision::Succeed,
         Decision::Snooze { after, because: DueReason::Snooze },
         Decision::Retry { after, sticky: false, because },
         Decision::Pause,
@@ -115,9 +114,9 @@ pub async fn records_any_failure(subject: &Subject) {
         lease.fence = lease.fence.next();
         assert_eq!(subject.get(lease.job).await.failure.as_ref(), Some(failure));
     }
-    let recorded: Vec<Failure> =
-        records(subject, lease.job).await.into_iter().map(|record| record.failure).collect();
-    assert_eq!(recorded, failures);
+    let recorded = records(subject, lease.job).await;
+    let recorded: Vec<_> = recorded.iter().filter_map(AttemptRecord::failure).collect();
+    assert_eq!(recorded, failures.iter().collect::<Vec<_>>());
 }
 
 /// The history stays with a job when it dies, is redriven, or ends.
@@ -135,7 +134,7 @@ pub async fn keeps_the_records_of_a_job_that_moves(subject: &Subject) {
 
     let numbers: Vec<u32> =
         records(subject, lease.job).await.iter().map(|record| record.attempt).collect();
-    assert_eq!(numbers, [1, 2]);
+    assert_eq!(numbers, [1, 2, 3]);
     assert_eq!(subject.get(lease.job).await.attempt, 3);
 }
 
