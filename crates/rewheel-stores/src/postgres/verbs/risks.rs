@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Indexes whose absence makes queries scan whole tables.
-const INDEXES: [&str; 18] = [
+const INDEXES: [&str; 19] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -21,6 +21,7 @@ const INDEXES: [&str; 18] = [
     "attempts_job",
     "keys_expires",
     "audit_job",
+    "audit_submit",
     "idempotency_ends",
     "kinds_changed",
     "lanes_tenant",
