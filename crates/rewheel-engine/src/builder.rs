@@ -62,6 +62,14 @@ pub enum StartError {
         /// The name.
         kind: String,
     },
+    /// Dead letters are routed to jobs of a kind that does not exist.
+    #[error(
+        "dead letters are routed to jobs of the kind `{kind}`, which does not exist: define it in the config, or with a handler"
+    )]
+    LetterKind {
+        /// The name.
+        kind: String,
+    },
     /// The name of a tenant is invalid.
     #[error("tenant `{tenant}` {why}")]
     Tenant {
@@ -354,6 +362,9 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
     let holder = shared.holder();
     shared.read_kinds().await?;
+    if let Some(kind) = shared.unknown_letter_kind() {
+        return Err(StartError::LetterKind { kind: kind.to_string() });
+    }
     let joined = shared.store.join(&new_holder(holder, &shared)).await?;
     shared.reports.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
-use crate::notify::{self, RouteError};
+use crate::notify::{self, RouteError, RouteTarget};
 use crate::tls::{Tls, TlsError};
 use crate::{rest, runners, telemetry};
 use axum::Router;
@@ -245,7 +245,13 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
         .runners(runners::source(config, shown));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
-        builder = builder.notifier(&built.name, built.route, built.notifier);
+        builder = match (built.notifier, built.to) {
+            (Some(notifier), _) => builder.notifier(&built.name, built.route, notifier),
+            (None, RouteTarget::Job(kind)) => {
+                builder.dead_letter_job(&built.name, built.route, kind)
+            }
+            (None, RouteTarget::Message(_)) => builder,
+        };
     }
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());

@@ -165,8 +165,8 @@ pub const SETTINGS: &[Setting] = &[
     is("notify", "queue_max", "1_000", "Maximum number of notifications per route that wait for delivery. Further notifications are not sent, but the next summary counts them."),
     is("notify", "timeout", "\"10s\"", "Timeout of one delivery attempt."),
 
-    unset("notify.route.*", "to", "\"webhook\"", "Type of the target: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
-    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target. Required except for `log`. `${NAME}` is an environment variable."),
+    unset("notify.route.*", "to", "\"webhook\"", "Type of the target: `log`, `webhook`, `slack`, `feishu`, `dingtalk`, or `job:KIND`, which submits a job of that kind for each dead letter. Required."),
+    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target. Required except for `log` and jobs. `${NAME}` is an environment variable."),
     unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "Secrets that sign the request. To rotate a secret, list the old and the new one; `feishu` and `dingtalk` accept only one. `${NAME}` is an environment variable."),
     is("notify.route.*", "events", "[]", "Send only these events (default: all)."),
     is("notify.route.*", "kinds", "[]", "Send only events about jobs of these kinds (default: all)."),
