@@ -85,12 +85,13 @@ pub(crate) async fn run(
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let slot = ticket.ran(decision == Decision::Succeed);
-    let follow_ups = follow_ups.end(&report, &decision);
+    let (follow_ups, payload) = follow_ups.end(&report, &decision);
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = AttemptTiming { started_ago: took, duration: took };
     settlement.follow_ups = follow_ups;
+    settlement.payload = payload;
     unsettled.settles();
     // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
@@ -203,6 +204,7 @@ fn settlement(
         hold: timeout + shared.settings.overdue_grace,
         keep: Retain { job: keep_job, key: shared.settings.retention_keys },
         follow_ups: Vec::new(),
+        payload: None,
     }
 }
 

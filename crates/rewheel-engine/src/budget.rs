@@ -114,6 +114,7 @@ impl Shared {
             hold: Duration::ZERO,
             keep: self.retain_ended(),
             follow_ups: Vec::new(),
+            payload: None,
         };
         // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });

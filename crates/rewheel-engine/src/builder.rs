@@ -14,6 +14,7 @@ use crate::operation::{self, Operator};
 use crate::park::Parking;
 use crate::retention::Retention;
 use crate::runner::{IntoReport, JobContext, JobKind, Raw, Runner, Typed};
+use crate::schedule::{self, Scheduler};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shards::ShardRouter;
@@ -329,6 +330,7 @@ impl EngineBuilder {
         let keep = Retain { job: self.settings.retention_ended, key: self.settings.retention_keys };
         handlers
             .insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep, &events)));
+        handlers.insert(parse_kind(schedule::KIND)?, Arc::new(Scheduler));
         let parts = Parts {
             store,
             unsure,

@@ -112,6 +112,7 @@ mod dispatch;
 mod attempt;
 mod settle;
 mod operation;
+mod schedule;
 mod workers;
 mod admission;
 mod held;
@@ -155,6 +156,10 @@ pub use self::operation::{
 };
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner};
+pub use self::schedule::{
+    CatchUp, Cron, CronError, Fired, Overlap, Schedule, ScheduleChange, ScheduleChanged,
+    ScheduleError, ScheduleStatus, Timing,
+};
 pub use self::settings::{
     BreakerSettings, EngineSettings, Hold, KindSettings, REGION_RULE, RunnerKind, SettingError,
     is_region,

@@ -190,6 +190,7 @@ fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
         failure: Some(failure),
         // They are of an attempt that succeeded.
         follow_ups: Vec::new(),
+        payload: None,
         ..settlement.clone()
     }
 }

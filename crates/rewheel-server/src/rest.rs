@@ -13,6 +13,7 @@ mod if_match;
 mod submit;
 mod jobs;
 mod kinds;
+mod schedules;
 mod fleet;
 mod events;
 mod workers;

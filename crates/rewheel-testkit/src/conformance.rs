@@ -10,6 +10,7 @@ pub mod claim;
 pub mod claim_limited;
 pub mod settle;
 pub mod follow_ups;
+pub mod schedules;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

@@ -25,12 +25,14 @@ pub struct Settlement {
     /// Retention of the job, if this result ends the job.
     pub keep: Retain,
     /// New jobs (follow-ups), stored in the same transaction: the store adds them if and only if it applies this settlement
-    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. A duplicate
-    /// of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
+    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. If the settled
+    /// job is one of the engine's own, they keep their tenant. A duplicate of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
     /// [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
     /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
     /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; follow-ups beyond these limits are refused.
     pub follow_ups: Vec<NewJob>,
+    /// A new payload for the job, written in the same transaction, like a checkpoint.
+    pub payload: Option<Vec<u8>>,
 }
 
 impl Settlement {
@@ -44,7 +46,13 @@ impl Settlement {
             hold: Duration::ZERO,
             keep: Retain::default(),
             follow_ups: Vec::new(),
+            payload: None,
         }
+    }
+
+    /// Returns whether it writes nothing but its job's own end: no other jobs, no payload.
+    pub const fn is_plain(&self) -> bool {
+        self.follow_ups.is_empty() && self.payload.is_none()
     }
 }
 

@@ -3,8 +3,8 @@
 use super::dead_letters::{LetterId, PENDING_MAX};
 use super::gate::{Admission, Gate};
 use super::inbox::Outcome;
-use super::notice::Notice;
 use super::letter_job;
+use super::notice::Notice;
 use super::route::Route;
 use super::settings::NotifySettings;
 use super::{Notifier, NotifyError};

@@ -1,9 +1,9 @@
 //! Submits a job for a dead letter, such as a refund for a charge that was given up.
 
+use super::NotifyError;
 use super::dead_letters::LetterId;
 use super::event::Event;
 use super::notice::Notice;
-use super::NotifyError;
 use crate::shared::Shared;
 use crate::submit;
 use rewheel_core::store::{Insert, Inserted, Refusal, StoreError};
@@ -46,7 +46,9 @@ pub(super) async fn submit(
     let answers = submit::insert(shared, &Insert::new(jobs)).await.map_err(unavailable)?;
     submit::count(shared, jobs, &answers);
     match answers.into_iter().next() {
-        Some(Inserted::Created { .. } | Inserted::Duplicate { .. }) => Ok(()),
+        Some(Inserted::Created { .. } | Inserted::Replaced { .. } | Inserted::Duplicate { .. }) => {
+            Ok(())
+        }
         // The job of an earlier death of the same job: one charge is refunded once.
         Some(Inserted::Refused(Refusal::KeyReused { .. })) => Ok(()),
         Some(Inserted::Refused(why)) => Err(NotifyError::retry(why.to_string())),

@@ -237,6 +237,7 @@ impl RemoteWorker<'_> {
             hold: Duration::ZERO,
             keep: self.shared().retain_ended(),
             follow_ups: Vec::new(),
+            payload: None,
         }
     }
 

@@ -29,6 +29,7 @@ mod rate;
 mod retention;
 mod retry_budget;
 mod routing;
+mod schedules;
 mod shards;
 mod submit;
 mod supervision;

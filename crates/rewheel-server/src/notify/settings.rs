@@ -259,7 +259,8 @@ impl RouteConfig {
             return Err(RouteError::new("events", why));
         }
         if self.kinds.contains(kind) {
-            let why = format!("must not have `{kind}`: its dead letters would submit its jobs forever");
+            let why =
+                format!("must not have `{kind}`: its dead letters would submit its jobs forever");
             return Err(RouteError::new("kinds", why));
         }
         Ok(())

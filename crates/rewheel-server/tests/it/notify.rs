@@ -163,7 +163,13 @@ async fn a_url_and_a_secret_may_come_from_the_environment() {
         _ => None,
     });
     let built = built.unwrap().remove(0);
-    built.notifier.unwrap().notify(&Notice::test(Timestamp::from_millis(0))).await.unwrap();
+    built
+        .notifier
+        .as_ref()
+        .unwrap()
+        .notify(&Notice::test(Timestamp::from_millis(0)))
+        .await
+        .unwrap();
     assert!(receiver.seen()[0].body["sign"].is_string());
     assert!(!format!("{built:?}").contains("hunter2"));
     let error = build_with(&config, &|_| None).unwrap_err().to_string();
@@ -182,7 +188,8 @@ async fn what_an_answer_repeats_of_the_url_is_masked_and_on_one_line() {
     let config: NotifyConfig = toml::from_str(&text).unwrap();
     assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
     let built = build_with(&config, &|_| None).unwrap().remove(0);
-    let told = built.notifier.unwrap().notify(&Notice::test(Timestamp::from_millis(0))).await;
+    let told =
+        built.notifier.as_ref().unwrap().notify(&Notice::test(Timestamp::from_millis(0))).await;
     check(told, Verdict::Stop, r"404 Not Found: no /hook/***\n\u{1b}[2J");
 }
 

@@ -26,6 +26,8 @@ pub enum Weakness {
     TakesKeysOfWaiting,
     /// Debounced jobs are claimed before they are due.
     DebouncedEarly,
+    /// A settle does not store the new payload of its job.
+    NoSettledPayload,
 }
 
 impl MemoryStore {

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("follow_ups", include_str!("migrations/0014_follow_ups.sql")),
     ("holds", include_str!("migrations/0015_holds.sql")),
     ("duplicates", include_str!("migrations/0016_duplicates.sql")),
+    ("schedules", include_str!("migrations/0017_schedules.sql")),
 ];
 
 /// The migrations of this release.

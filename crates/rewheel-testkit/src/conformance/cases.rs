@@ -126,6 +126,10 @@ macro_rules! store_conformance {
                 wait_for_the_last_old_holder, end_by_a_decision, end_by_takeovers, end_by_the_deadline,
                 end_by_a_cancel,
             }
+            schedules {
+                fire_in_one_settle, fire_nothing_if_the_settle_was_lost, change_their_payload_with_every_decision,
+                are_changed_by_the_engine, free_their_name_when_they_are_removed,
+            }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,
                 leaves_nothing_of_a_wanted_cancel_that_is_not_kept, answers_again_what_it_did,

@@ -114,12 +114,27 @@ fn a_route_to_a_job_submits_for_dead_letters_of_other_kinds() {
     let refund = RouteTarget::Job(rewheel_core::KindName::parse("refund").unwrap());
     let config = load("kinds = [\"charge\"]\nevents = [\"attempts_exhausted\"]").unwrap();
     assert_eq!(config.notify.route[0].to, refund);
-    check_route("to = \"job:Refund\"", "4: notify.route.1.to: `Refund` is not a valid kind: a kind must");
-    check_route("to = \"job:rewheel.x\"", "4: notify.route.1.to: `rewheel.x` is not a valid kind: a kind must not");
+    check_route(
+        "to = \"job:Refund\"",
+        "4: notify.route.1.to: `Refund` is not a valid kind: a kind must",
+    );
+    check_route(
+        "to = \"job:rewheel.x\"",
+        "4: notify.route.1.to: `rewheel.x` is not a valid kind: a kind must not",
+    );
     let to = "to = \"job:refund\"\n";
-    check_route(&format!("{to}url = \"https://a.example\""), "5: notify.route.1.url: does not apply to a job");
-    check_route(&format!("{to}events = [\"takeover\"]"), "5: notify.route.1.events: must not have `takeover`");
-    check_route(&format!("{to}kinds = [\"refund\"]"), "5: notify.route.1.kinds: must not have `refund`");
+    check_route(
+        &format!("{to}url = \"https://a.example\""),
+        "5: notify.route.1.url: does not apply to a job",
+    );
+    check_route(
+        &format!("{to}events = [\"takeover\"]"),
+        "5: notify.route.1.events: must not have `takeover`",
+    );
+    check_route(
+        &format!("{to}kinds = [\"refund\"]"),
+        "5: notify.route.1.kinds: must not have `refund`",
+    );
 }
 
 /// The example that users copy must work.
