@@ -2,11 +2,13 @@
 
 mod jobs;
 mod watch;
+mod schedules;
 
 pub(crate) use self::jobs::{
     Care, Change, DeadCommand, DeadList, Edit, JobsCommand, List, Pace, Paging, Redrive, Submit,
     Which,
 };
+pub(crate) use self::schedules::{PutSchedule, SchedulesCommand};
 pub(crate) use self::watch::{Audit, BreakerCommand, Events, KindsCommand};
 
 use crate::bench::BenchArgs;
@@ -72,6 +74,14 @@ pub(crate) enum Command {
     Kinds {
         #[command(subcommand)]
         command: Option<KindsCommand>,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// List, show and change schedules: jobs at the instants of a cron expression or a period
+    #[command(args_conflicts_with_subcommands = true)]
+    Schedules {
+        #[command(subcommand)]
+        command: Option<SchedulesCommand>,
         #[command(flatten)]
         paging: Paging,
     },

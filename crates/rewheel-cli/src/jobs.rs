@@ -21,6 +21,7 @@ pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result
     let mut query: Vec<_> = args.state.iter().map(|state| ("state", state.as_str())).collect();
     query.extend(args.key.as_deref().map(|key| ("key", key)));
     query.extend(args.parent.as_deref().map(|parent| ("parent", parent)));
+    query.extend(args.schedule.as_deref().map(|name| ("schedule", name)));
     query.extend(conditions(&args.which));
     list_those(&query, &args.paging, client, output).await
 }
@@ -218,6 +219,7 @@ fn described(job: &Value, raw: &RawJob) -> String {
         "tenant",
         "shard_key",
         "parent",
+        "instant",
         "priority",
         "attempt",
         "attempts_max",

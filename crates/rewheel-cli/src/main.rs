@@ -18,6 +18,7 @@ mod job_result;
 mod job_explanation;
 mod kinds;
 mod audit;
+mod schedules;
 mod events;
 mod fleet;
 mod top;
@@ -79,6 +80,9 @@ async fn run(args: Args, output: Output) -> Result<(), CliError> {
         },
         Command::Jobs(command) => run_jobs(command, &client()?, output).await,
         Command::Kinds { command, paging } => kinds::run(command, paging, &client()?, output).await,
+        Command::Schedules { command, paging } => {
+            schedules::run(command, paging, &client()?, output).await
+        }
         Command::Holders { paging } => fleet::holders(paging, &client()?, output).await,
         Command::Top { every } => top::run(every, &client()?, &args.server, output).await,
         Command::Stats => fleet::stats(&client()?, output).await,

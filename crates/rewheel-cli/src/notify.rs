@@ -5,7 +5,7 @@ use crate::local;
 use crate::output::{Output, table};
 use crate::serve;
 use rewheel::duration;
-use rewheel_server::notify::{self, RouteTest};
+use rewheel_server::notify::{self, RouteTest, RouteTestResult};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Cl
     let tried =
         notify::try_out(&config).await.map_err(|error| CliError::new(exit::USAGE, error))?;
     output.answer(document(&tried), || words(&tried));
-    let failed = tried.iter().filter(|tried| tried.error.is_some()).count();
+    let failed = tried.iter().filter(|tried| error(tried).is_some()).count();
     if failed == 0 {
         return Ok(());
     }
@@ -38,23 +38,35 @@ fn document(tried: &[RouteTest]) -> Value {
         .map(|(index, tried)| {
             json!({
                 "route": index,
-                "to": tried.to.as_str(),
-                "ok": tried.error.is_none(),
-                "error": tried.error,
+                "to": tried.to.to_string(),
+                "ok": error(tried).is_none(),
+                "tried": tried.result != RouteTestResult::NotTried,
+                "error": error(tried),
                 "took": took(tried),
             })
         })
         .collect();
-    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "routes": routes })
+    json!({ "ok": tried.iter().all(|tried| error(tried).is_none()), "routes": routes })
 }
 
 fn words(tried: &[RouteTest]) -> String {
     let rows = tried.iter().enumerate().map(|(index, tried)| {
-        let told = tried.error.clone().unwrap_or_else(|| "sent".to_owned());
-        let verdict = if tried.error.is_none() { "ok" } else { "FAILED" };
-        vec![index.to_string(), tried.to.to_string(), verdict.to_owned(), took(tried), told]
+        let (verdict, told) = match &tried.result {
+            RouteTestResult::Sent => ("ok", "sent"),
+            RouteTestResult::Failed(error) => ("FAILED", error.as_str()),
+            RouteTestResult::NotTried => ("not tried", "a test submits no job"),
+        };
+        let cells = [&index.to_string(), &tried.to.to_string(), verdict, &took(tried), told];
+        cells.map(str::to_owned).to_vec()
     });
     table(&["ROUTE", "TO", "RESULT", "TOOK", "WHAT HAPPENED"], rows)
+}
+
+fn error(tried: &RouteTest) -> Option<&str> {
+    match &tried.result {
+        RouteTestResult::Failed(error) => Some(error),
+        RouteTestResult::Sent | RouteTestResult::NotTried => None,
+    }
 }
 
 fn took(tried: &RouteTest) -> String {

@@ -23,8 +23,11 @@ impl Format {
     /// Debounced jobs have lanes of their own. An older release would not claim from them, or claim too early.
     pub const DEBOUNCE: Format = Format(2);
 
+    /// Jobs have an instant. An older release loses the instant when it moves a job to another table.
+    pub const SCHEDULES: Format = Format(3);
+
     /// This release.
-    pub const CURRENT: Format = Format::DEBOUNCE;
+    pub const CURRENT: Format = Format::SCHEDULES;
 
     /// Creates a format from its stored number.
     pub const fn new(number: u32) -> Format {

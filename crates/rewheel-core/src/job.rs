@@ -79,6 +79,8 @@ pub struct NewJob {
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
     pub parent: Option<JobId>,
+    /// The instant of the schedule that submits it.
+    pub instant: Option<Timestamp>,
 }
 
 impl NewJob {
@@ -102,12 +104,15 @@ impl NewJob {
             traceparent: None,
             attempts_before: 0,
             parent: None,
+            instant: None,
         }
     }
 
     /// Returns the format that every holder must know before the job is stored.
     pub fn format(&self) -> Format {
-        if self.duplicates.debounce().is_some() {
+        if self.instant.is_some() {
+            Format::SCHEDULES
+        } else if self.duplicates.debounce().is_some() {
             Format::DEBOUNCE
         } else if self.parent.is_some() {
             Format::FOLLOW_UPS
@@ -154,6 +159,7 @@ impl NewJob {
             backoff: self.backoff,
             traceparent: self.traceparent.clone(),
             parent: self.parent,
+            instant: self.instant,
             created,
             deadline: self.deadline.map(|deadline| deadline.resolve(created)),
             due: self.due.resolve(created),
@@ -220,6 +226,8 @@ pub struct Job {
     pub traceparent: Option<String>,
     /// The job whose settle submitted it.
     pub parent: Option<JobId>,
+    /// The instant of the schedule that submitted it.
+    pub instant: Option<Timestamp>,
     /// When it was stored.
     pub created: Timestamp,
     /// No attempt starts after this time.

@@ -31,7 +31,7 @@ mod kinds_since;
 mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
-pub use self::change::{Change, ChangeVerb, Changed, Edit};
+pub use self::change::{Change, ChangeScope, ChangeVerb, Changed, Edit};
 pub use self::change_report::StoreChange;
 pub use self::claim::{
     Claim, Direct, FleetLimit, LaneHead, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed,

@@ -81,7 +81,7 @@ pub(crate) async fn run(
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let slot = ticket.ran(decision == Decision::Succeed);
-    let follow_ups = gives.follow_ups.end(&report, &decision);
+    let (follow_ups, payload) = gives.follow_ups.end(&report, &decision);
     let given = gives.output.end(&report, &decision);
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
@@ -89,6 +89,7 @@ pub(crate) async fn run(
     settlement.ran = AttemptTiming { started_ago: took, duration: took };
     settlement.follow_ups = follow_ups;
     (settlement.result, settlement.code) = (given.result, given.code);
+    settlement.payload = payload;
     unsettled.settles();
     // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
@@ -215,6 +216,7 @@ fn settlement(
         follow_ups: Vec::new(),
         code: None,
         result: None,
+        payload: None,
     }
 }
 

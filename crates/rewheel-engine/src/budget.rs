@@ -116,6 +116,7 @@ impl Shared {
             follow_ups: Vec::new(),
             code: None,
             result: None,
+            payload: None,
         };
         // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });

@@ -14,6 +14,7 @@ use crate::operation::{self, Operator};
 use crate::park::Parking;
 use crate::retention::Retention;
 use crate::runner::{IntoReport, JobContext, JobKind, Raw, Runner, Typed};
+use crate::schedule::{self, Scheduler};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shards::ShardRouter;
@@ -60,6 +61,14 @@ pub enum StartError {
     /// The name of a kind is reserved for the engine.
     #[error("kind `{kind}`: names that begin with `rewheel.` are reserved")]
     Reserved {
+        /// The name.
+        kind: String,
+    },
+    /// Dead letters are routed to jobs of a kind that does not exist.
+    #[error(
+        "dead letters are routed to jobs of the kind `{kind}`, which does not exist: define it in the config, or with a handler"
+    )]
+    LetterKind {
         /// The name.
         kind: String,
     },
@@ -324,6 +333,7 @@ impl EngineBuilder {
         let keep = Retain { job: self.settings.retention_ended, key: self.settings.retention_keys };
         handlers
             .insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep, &events)));
+        handlers.insert(parse_kind(schedule::KIND)?, Arc::new(Scheduler));
         let parts = Parts {
             store,
             unsure,
@@ -357,6 +367,9 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
     let holder = shared.holder();
     shared.read_kinds().await?;
+    if let Some(kind) = shared.unknown_letter_kind() {
+        return Err(StartError::LetterKind { kind: kind.to_string() });
+    }
     let joined = shared.store.join(&new_holder(holder, &shared)).await?;
     shared.reports.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();

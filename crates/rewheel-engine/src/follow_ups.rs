@@ -115,6 +115,10 @@ impl FollowUp {
         })
     }
 
+    pub(crate) fn into_job(self) -> Result<NewJob, SubmitError> {
+        self.0
+    }
+
     fn with(self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> FollowUp {
         FollowUp(self.0.and_then(|mut job| set(&mut job).map(|()| job)))
     }
@@ -149,6 +153,8 @@ pub(crate) struct FollowUps {
     shared: Arc<Shared>,
     /// `None` after the attempt.
     jobs: Arc<Mutex<Option<Vec<NewJob>>>>,
+    /// A new payload of the job itself.
+    payload: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl fmt::Debug for FollowUps {
@@ -159,17 +165,32 @@ impl fmt::Debug for FollowUps {
 
 impl FollowUps {
     pub(crate) fn new(shared: &Arc<Shared>) -> FollowUps {
-        FollowUps { shared: Arc::clone(shared), jobs: Arc::new(Mutex::new(Some(Vec::new()))) }
+        let jobs = Arc::new(Mutex::new(Some(Vec::new())));
+        FollowUps { shared: Arc::clone(shared), jobs, payload: Arc::default() }
     }
 
-    /// Ends the attempt. Returns the jobs if its result carries them: it is done, or goes on later. An attempt that failed, or was
-    /// cut, may have submitted anything, and the next one submits it again.
-    pub(crate) fn end(&self, report: &Report, decision: &Decision) -> Vec<NewJob> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Replaces the payload of the job together with the result of its attempt.
+    pub(crate) fn replace_payload(&self, payload: Vec<u8>) {
+        *lock(&self.payload) = Some(payload);
+    }
+
+    /// Ends the attempt. Returns the jobs and the payload if its result carries them: it is done, or goes on later. An attempt that
+    /// failed, or was cut, may have submitted anything, and the next one submits it again.
+    pub(crate) fn end(
+        &self,
+        report: &Report,
+        decision: &Decision,
+    ) -> (Vec<NewJob>, Option<Vec<u8>>) {
         let jobs = lock(&self.jobs).take().unwrap_or_default();
-        if carries(report, decision) { jobs } else { Vec::new() }
+        let payload = lock(&self.payload).take();
+        if carries(report, decision) { (jobs, payload) } else { (Vec::new(), None) }
     }
 
-    fn add(&self, mut job: NewJob, parent: &Job) -> Result<JobId, SubmitError> {
+    pub(crate) fn add(&self, mut job: NewJob, parent: &Job) -> Result<JobId, SubmitError> {
         job.id = self.shared.new_id();
         self.shared.check_follow_up(&job)?;
         let job = self.shared.route_follow_up(job, parent);
@@ -281,10 +302,12 @@ impl Shared {
         }
     }
 
-    /// Sets what follows from the parent of a job: the store sets its tenant too, but the shard depends on it.
+    /// Sets what follows from the parent of a job: the store sets its tenant too, but the shard depends on it. The engine's own jobs
+    /// submit jobs of any tenant.
     pub(crate) fn route_follow_up(&self, job: NewJob, parent: &Job) -> NewJob {
-        let tenant = parent.lane.tenant.clone();
-        let job = NewJob { tenant, parent: Some(parent.id), ..job };
+        let lane = &parent.lane;
+        let tenant = if lane.kind.is_reserved() { &job.tenant } else { &lane.tenant };
+        let job = NewJob { tenant: tenant.clone(), parent: Some(parent.id), ..job };
         let routed = self.intake.shards.route(std::slice::from_ref(&job));
         routed.and_then(|mut routed| routed.pop()).unwrap_or(job)
     }

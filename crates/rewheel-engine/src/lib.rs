@@ -115,6 +115,7 @@ mod settle;
 mod operation;
 mod waiters;
 mod results;
+mod schedule;
 mod workers;
 mod admission;
 mod held;
@@ -160,6 +161,10 @@ pub use self::output::SetResultError;
 pub use self::rate::{Rate, RateError};
 pub use self::results::{EndOfJob, ResultError, TooManyWaiters, Waited};
 pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner, Said, Value};
+pub use self::schedule::{
+    CatchUp, Cron, CronError, Fired, Overlap, Schedule, ScheduleChange, ScheduleChanged,
+    ScheduleError, ScheduleStatus, Timing,
+};
 pub use self::settings::{
     BreakerSettings, EngineSettings, Hold, KindSettings, REGION_RULE, RunnerKind, SettingError,
     is_region,

@@ -11,7 +11,7 @@ pub use self::histogram::Distribution;
 pub use self::otel::Exported;
 pub use self::table::METERS;
 
-pub(crate) use self::kept::{KindMeters, Meters, Renewal, StoreMeters};
+pub(crate) use self::kept::{KindMeters, MISSED, Meters, Renewal, StoreMeters};
 
 use crate::engine::Engine;
 use crate::job_counts::JobCounts;

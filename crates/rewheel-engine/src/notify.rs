@@ -39,6 +39,7 @@ mod notice;
 mod route;
 mod settings;
 mod gate;
+mod letter_job;
 mod channel;
 mod inbox;
 mod turn;

@@ -208,6 +208,11 @@ impl JobContext {
         self.job.deadline
     }
 
+    /// Returns the instant of the schedule that submitted the job: the time for which it runs, which is the same in each attempt.
+    pub fn instant(&self) -> Option<Timestamp> {
+        self.job.instant
+    }
+
     /// Returns a token. The engine cancels it when a user cancels the job, when the engine shuts down, or when the node may have lost the job.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel

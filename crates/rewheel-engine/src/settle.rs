@@ -191,6 +191,7 @@ fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
         // They are of an attempt that succeeded.
         follow_ups: Vec::new(),
         result: None,
+        payload: None,
         ..settlement.clone()
     }
 }

@@ -13,6 +13,8 @@ mod fleet;
 mod model;
 #[path = "simulation/node.rs"]
 mod node;
+#[path = "simulation/schedules.rs"]
+mod schedules;
 #[path = "simulation/worker.rs"]
 mod worker;
 #[path = "simulation/world.rs"]
@@ -98,9 +100,15 @@ fn a_seed_always_tells_the_same_story() {
 
 /// Finds a seed that detects a removed guarantee.
 fn is_noticed(rules: &Rules, what: &str) {
+    is_noticed_as(rules, what, "");
+}
+
+/// Finds a seed that detects a removed guarantee with a complaint of this text.
+fn is_noticed_as(rules: &Rules, what: &str, text: &str) {
     let noticed = (0..200).find_map(|seed| {
         let outcome = simulate(seed, rules);
-        outcome.violations.into_iter().next().map(|first| (seed, first))
+        let mut meant = outcome.violations.into_iter().filter(|one| one.contains(text));
+        meant.next().map(|first| (seed, first))
     });
     match noticed {
         Some((seed, first)) => println!("{what}: noticed by seed {seed}: {first}"),
@@ -158,4 +166,10 @@ fn a_store_that_gives_debounced_jobs_early_is_noticed() {
 fn a_store_that_keeps_results_of_settles_that_do_not_count_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::ResultOfAnySettle), ..Rules::default() };
     is_noticed(&rules, "results of any settle");
+}
+
+#[test]
+fn a_store_that_forgets_the_instants_of_a_schedule_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoSettledPayload), ..Rules::default() };
+    is_noticed_as(&rules, "no payload in a settle", "of a schedule that counts");
 }

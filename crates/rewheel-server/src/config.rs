@@ -7,6 +7,7 @@ mod kind_defaults;
 mod limits;
 mod location;
 mod reference;
+mod schedules;
 mod show;
 
 pub use self::credentials::{AdminToken, TlsFiles};
@@ -19,13 +20,14 @@ pub use self::warnings::ConfigWarning;
 
 use self::environment::Overrides;
 use self::location::File;
+use self::schedules::ScheduleConfig;
 use crate::callback::Ceiling;
 use crate::notify::NotifyConfig;
 use crate::runners;
 use crate::telemetry::{TelemetryError, TelemetrySettings};
 use rewheel::duration;
 use rewheel_core::{KindName, Tenant};
-use rewheel_engine::{EngineSettings, KindSettings, TenantSettings};
+use rewheel_engine::{EngineSettings, KindSettings, Schedule, TenantSettings};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,6 +52,8 @@ pub struct Config {
     pub kind_defaults: KindDefaults,
     /// The tenants in the file; `*` stands for all others.
     pub tenants: BTreeMap<String, TenantSettings>,
+    /// The schedules in the file.
+    pub schedules: BTreeMap<KindName, Schedule>,
     /// Notification routes.
     pub notify: NotifyConfig,
     /// Where spans and metrics are sent.
@@ -142,6 +146,7 @@ struct Sections {
     defaults: Defaults,
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
+    schedules: BTreeMap<String, ScheduleConfig>,
     notify: NotifyConfig,
     telemetry: TelemetrySettings,
 }
@@ -285,7 +290,9 @@ impl Config {
             })?;
             settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
         }
+        let payload_max = engine.payload_bytes_max;
         Ok(Config {
+            schedules: schedules::read(&sections.schedules, payload_max, &wrong)?,
             server: sections.server,
             store: sections.store,
             engine,

@@ -35,6 +35,7 @@ mod bulk;
 pub mod submit;
 pub mod job_document;
 mod operation_document;
+mod schedule;
 pub mod kind_document;
 pub mod callback;
 pub mod notify;

@@ -15,7 +15,7 @@ mod judge;
 pub use self::http::HttpNotifier;
 pub use self::log::LogNotifier;
 pub use self::secret_text::SecretText;
-pub use self::settings::{NotifyConfig, NotifyTarget, RouteConfig, RouteError};
+pub use self::settings::{NotifyConfig, NotifyTarget, RouteConfig, RouteError, RouteTarget};
 
 use crate::callback::{Allow, Clients};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -30,11 +30,11 @@ pub struct Built {
     /// Its name in metrics and logs.
     pub name: String,
     /// Its destination.
-    pub to: NotifyTarget,
+    pub to: RouteTarget,
     /// The notices it receives.
     pub route: Route,
-    /// The notifier itself.
-    pub notifier: Arc<dyn Notifier>,
+    /// The notifier itself; `None` if it submits jobs, which the engine does.
+    pub notifier: Option<Arc<dyn Notifier>>,
 }
 
 impl std::fmt::Debug for Built {
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Built {
 /// ```
 /// use rewheel_server::notify::{NotifyConfig, RouteConfig, NotifyTarget, build};
 ///
-/// let to_log = RouteConfig { to: NotifyTarget::Log, ..RouteConfig::default() };
+/// let to_log = RouteConfig { to: NotifyTarget::Log.into(), ..RouteConfig::default() };
 /// let config = NotifyConfig { route: vec![to_log], ..NotifyConfig::default() };
 /// assert_eq!(build(&config)?[0].name, "log (route 0)");
 /// # Ok::<(), rewheel_server::notify::RouteError>(())
@@ -73,18 +73,19 @@ pub fn build_with(
     let mut built = Vec::new();
     for (index, route) in config.route.iter().enumerate() {
         let target = route.target(variable).map_err(|error| error.of(index))?;
-        let notifier: Arc<dyn Notifier> = match target {
-            None => Arc::new(LogNotifier),
-            Some(target) => {
+        let notifier: Option<Arc<dyn Notifier>> = match (target, &route.to) {
+            (None, RouteTarget::Job(_)) => None,
+            (None, RouteTarget::Message(_)) => Some(Arc::new(LogNotifier)),
+            (Some(target), _) => {
                 let client = clients.of(&everywhere(), None).map_err(|error| {
                     RouteError::new("url", format!("failed to create an HTTP client: {error}"))
                         .of(index)
                 })?;
-                Arc::new(HttpNotifier::new(client, target))
+                Some(Arc::new(HttpNotifier::new(client, target)))
             }
         };
         let name = format!("{} (route {index})", route.to);
-        built.push(Built { name, to: route.to, route: route.route(), notifier });
+        built.push(Built { name, to: route.to.clone(), route: route.route(), notifier });
     }
     Ok(built)
 }
@@ -102,14 +103,25 @@ pub struct RouteTest {
     /// The name of the notifier.
     pub name: String,
     /// Its destination.
-    pub to: NotifyTarget,
-    /// Why the test notice was not delivered, if it was not.
-    pub error: Option<String>,
+    pub to: RouteTarget,
+    /// What became of the test notice.
+    pub result: RouteTestResult,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Sends one test notice through every route, whatever its filter, without retries.
+/// What became of a test notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTestResult {
+    /// It was delivered.
+    Sent,
+    /// It was not delivered, for this reason.
+    Failed(String),
+    /// The route submits jobs: a test must not.
+    NotTried,
+}
+
+/// Sends one test notice through every route, whatever its filter, without retries. A route to a job is not tried.
 ///
 /// # Errors
 /// Returns the first invalid route.
@@ -119,16 +131,21 @@ pub async fn try_out(config: &NotifyConfig) -> Result<Vec<RouteTest>, RouteError
     for built in build(config)? {
         let notice = Notice::test(Timestamp::from_millis(unix_millis(wall_clock())));
         let started = clock.now();
-        let sent = tokio::time::timeout(config.timeout, built.notifier.notify(&notice)).await;
-        let took = clock.now().since(started);
-        let error = match sent {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => {
-                Some(format!("no response within {}", rewheel::duration::text(config.timeout)))
+        let result = match &built.notifier {
+            None => RouteTestResult::NotTried,
+            Some(notifier) => {
+                match tokio::time::timeout(config.timeout, notifier.notify(&notice)).await {
+                    Ok(Ok(())) => RouteTestResult::Sent,
+                    Ok(Err(error)) => RouteTestResult::Failed(error.to_string()),
+                    Err(_) => {
+                        let timeout = rewheel::duration::text(config.timeout);
+                        RouteTestResult::Failed(format!("no response within {timeout}"))
+                    }
+                }
             }
         };
-        tried.push(RouteTest { name: built.name, to: built.to, error, took });
+        let took = clock.now().since(started);
+        tried.push(RouteTest { name: built.name, to: built.to, result, took });
     }
     Ok(tried)
 }

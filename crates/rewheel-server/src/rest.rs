@@ -14,6 +14,7 @@ mod submit;
 mod jobs;
 mod job_result;
 mod kinds;
+mod schedules;
 mod fleet;
 mod events;
 mod workers;

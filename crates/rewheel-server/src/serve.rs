@@ -4,12 +4,12 @@ use crate::app::App;
 use crate::config::Config;
 use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
-use crate::notify::{self, RouteError};
+use crate::notify::{self, RouteError, RouteTarget};
 use crate::tls::{Tls, TlsError};
 use crate::{rest, runners, telemetry};
 use axum::Router;
 use rewheel::CancelToken;
-use rewheel_engine::{Engine, EngineFailure, Shutdown, StartError};
+use rewheel_engine::{Actor, Engine, EngineFailure, ScheduleError, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -58,6 +58,14 @@ pub enum ServeError {
         "{0}; other nodes can run the jobs of this server; restart the server and report this as a bug"
     )]
     Engine(EngineFailure),
+    /// A schedule of the config cannot be stored.
+    #[error("schedules.{name}: {source}")]
+    Schedule {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: ScheduleError,
+    },
     /// A second signal ended the shutdown early.
     #[error(
         "shutdown was interrupted by a second signal: the attempts that were running will run again"
@@ -245,7 +253,13 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
         .runners(runners::source(config, shown));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
-        builder = builder.notifier(&built.name, built.route, built.notifier);
+        builder = match (built.notifier, built.to) {
+            (Some(notifier), _) => builder.notifier(&built.name, built.route, notifier),
+            (None, RouteTarget::Job(kind)) => {
+                builder.dead_letter_job(&built.name, built.route, kind)
+            }
+            (None, RouteTarget::Message(_)) => builder,
+        };
     }
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());
@@ -256,7 +270,12 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     for (name, settings) in demo.iter().flat_map(|demo| &demo.kinds) {
         builder = builder.kind(name.as_str(), settings.clone());
     }
-    Ok(builder.start().await?)
+    let engine = builder.start().await?;
+    for (name, schedule) in &config.schedules {
+        let put = engine.put_schedule(name.as_str(), schedule, &Actor::new("config")).await;
+        put.map_err(|source| ServeError::Schedule { name: name.to_string(), source })?;
+    }
+    Ok(engine)
 }
 
 /// Runs the demo. It ends before the engine does, so that no submit is interrupted.

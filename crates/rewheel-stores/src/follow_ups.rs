@@ -4,7 +4,7 @@
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
-use rewheel_core::{Duplicates, Failure, JobId, Limits, NewJob, NewKind, Tenant, When};
+use rewheel_core::{Duplicates, Failure, JobId, Lane, Limits, NewJob, NewKind, When};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -25,8 +25,9 @@ pub(crate) struct Letter {
 }
 
 impl FollowUps {
-    /// Adds the jobs of a settlement that was applied now, for a settled job of this tenant.
-    pub(crate) fn add(&mut self, settlement: &Settlement, tenant: Option<&Tenant>) {
+    /// Adds the jobs of a settlement that was applied now, for a settled job of this lane. They get its tenant; one of the engine's
+    /// own jobs submits jobs of any tenant.
+    pub(crate) fn add(&mut self, settlement: &Settlement, lane: &Lane) {
         let mut bytes = 0_usize;
         for (place, job) in settlement.follow_ups.iter().enumerate() {
             // Two jobs with one id would fail the transaction.
@@ -35,7 +36,8 @@ impl FollowUps {
             }
             bytes = bytes.saturating_add(job.payload.len());
             let parent = Some(settlement.lease.job);
-            let job = NewJob { tenant: tenant.cloned(), parent, ..job.clone() };
+            let tenant = if lane.kind.is_reserved() { &job.tenant } else { &lane.tenant };
+            let job = NewJob { tenant: tenant.clone(), parent, ..job.clone() };
             match excess(place, bytes, &job) {
                 None => self.jobs.push(job),
                 Some(why) => self.letters.push(letter(job, &why)),

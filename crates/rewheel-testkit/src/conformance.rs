@@ -11,6 +11,7 @@ pub mod claim_limited;
 pub mod settle;
 pub mod follow_ups;
 pub mod results;
+pub mod schedules;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

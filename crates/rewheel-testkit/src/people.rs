@@ -95,7 +95,7 @@ impl Subject {
 
     /// Changes one job, if it still has this version.
     pub async fn change_if(&self, job: JobId, what: ChangeVerb, version: Version) -> Changed {
-        let change = [Change { job, what, if_version: Some(version) }];
+        let change = [Change { if_version: Some(version), ..Change::new(job, what) }];
         self.store.change(&change, &Actor::new("suite"), Retain::default()).await.unwrap()[0]
     }
 

@@ -121,6 +121,7 @@ impl Subject {
             traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
             attempts_before: 3,
             parent: Some(self.id()),
+            instant: Some(Timestamp::from_millis(1_767_225_600_000)),
         }
     }
 

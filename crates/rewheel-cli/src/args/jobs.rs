@@ -254,6 +254,10 @@ pub(crate) struct List {
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<String>,
 
+    /// Match the jobs of this schedule
+    #[arg(long, value_name = "NAME", conflicts_with = "parent")]
+    pub(crate) schedule: Option<String>,
+
     #[command(flatten)]
     pub(crate) which: Which,
 

@@ -137,6 +137,8 @@ pages! {
     the_guide_to_follow_ups_runs("docs/guide/follow-ups.md", "", ["curl", "python3"]);
     the_guide_to_duplicates_runs("docs/guide/duplicates.md", "", ["curl", "jq"]);
     the_guide_to_results_runs("docs/guide/results.md", "", ["curl", "python3"]);
+    the_guide_to_schedules_runs("docs/guide/schedules.md", "", ["curl", "python3"]);
+    the_guide_to_refunds_runs("docs/guide/refunds.md", "", ["curl", "python3"]);
 }
 
 /// Pages that a test of the examples runs, because it has the programs that they show.

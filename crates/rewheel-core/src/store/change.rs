@@ -16,13 +16,25 @@ pub struct Change {
     pub what: ChangeVerb,
     /// Apply only if the job still has this version.
     pub if_version: Option<Version>,
+    /// Whose jobs it may change.
+    pub scope: ChangeScope,
 }
 
 impl Change {
     /// Changes a job at any version.
     pub const fn new(job: JobId, what: ChangeVerb) -> Change {
-        Change { job, what, if_version: None }
+        Change { job, what, if_version: None, scope: ChangeScope::Users }
     }
+}
+
+/// Whose jobs a change may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChangeScope {
+    /// Jobs of users. Of the engine's own jobs, it may only [abort](ChangeVerb::Abort) one.
+    #[default]
+    Users,
+    /// Jobs of the engine: kinds that are reserved for it. It makes the change on behalf of a user, such as the pause of a schedule.
+    Engine,
 }
 
 /// The type of a user's change of a job.
@@ -43,7 +55,8 @@ pub enum ChangeVerb {
     },
     /// Changes values of the job. A leased job must be paused first.
     Edit(Box<Edit>),
-    /// Cancels one of the engine's own jobs. This is the only change that such a job accepts, and it applies to no other job.
+    /// Cancels one of the engine's own jobs. This is the only change by a user that such a job accepts, and it applies to no other
+    /// job.
     Abort,
 }
 
@@ -129,7 +142,8 @@ pub enum Changed {
         /// The largest payload that the store accepts.
         bytes_max: usize,
     },
-    /// The kind is reserved for the engine: [`ChangeVerb::Abort`] is the only change of its jobs, and changes no other jobs.
+    /// The kind is reserved for the engine: [`ChangeVerb::Abort`] is the only change of its jobs by users, and changes no other
+    /// jobs. Or a change of the engine is about a job of a user.
     Reserved,
     /// The job does not exist.
     NotFound,

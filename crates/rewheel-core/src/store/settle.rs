@@ -26,8 +26,8 @@ pub struct Settlement {
     /// Retention of the job, if this result ends the job.
     pub keep: Retain,
     /// New jobs (follow-ups), stored in the same transaction: the store adds them if and only if it applies this settlement
-    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. A duplicate
-    /// of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
+    /// ([`Settled::Applied`]). Follow-ups get the tenant of the settled job, and the settled job becomes their parent. If the settled
+    /// job is one of the engine's own, they keep their tenant. A duplicate of an existing job is not stored. A follow-up that cannot be stored becomes a dead letter with the code
     /// [`Failure::FOLLOW_UP_REFUSED`]; the settlement is applied in any case. At most
     /// [`Limits::FOLLOW_UPS_MAX`](crate::Limits::FOLLOW_UPS_MAX), with payloads of at most
     /// [`Limits::FOLLOW_UPS_BYTES_MAX`](crate::Limits::FOLLOW_UPS_BYTES_MAX) together; follow-ups beyond these limits are refused.
@@ -36,6 +36,8 @@ pub struct Settlement {
     pub code: Option<SuccessCode>,
     /// The result of the job. Stored if this settlement is [`Settled::Applied`], the job succeeds and it is kept; ignored otherwise.
     pub result: Option<GivenResult>,
+    /// A new payload for the job, written in the same transaction, like a checkpoint.
+    pub payload: Option<Vec<u8>>,
 }
 
 impl Settlement {
@@ -51,12 +53,18 @@ impl Settlement {
             follow_ups: Vec::new(),
             code: None,
             result: None,
+            payload: None,
         }
     }
 
     /// Returns whether this attempt succeeded without a failure: then its record is kept with the job, not in its history.
     pub fn is_plain_success(&self) -> bool {
         self.decision == Decision::Succeed && self.failure.is_none()
+    }
+
+    /// Returns whether it writes nothing but its job's own end: no other jobs, no payload.
+    pub const fn is_plain(&self) -> bool {
+        self.follow_ups.is_empty() && self.payload.is_none()
     }
 }
 

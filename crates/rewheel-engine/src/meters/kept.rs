@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Maximum number of kinds with their own series. A collector keeps some hundred series for each.
 const KINDS_MAX: usize = 1_000;
 
+/// Why an instant of a schedule submitted no job.
+pub(crate) const MISSED: [&str; 2] = ["late", "overlap"];
+
 /// Results of a submit.
 pub(super) const SUBMITTED: [&str; 3] = ["created", "duplicate", "refused"];
 
@@ -114,6 +117,8 @@ pub(crate) struct KindMeters {
     pub(crate) lateness: Histogram,
     delayed: AtomicU64,
     pub(crate) takeovers: AtomicU64,
+    /// Instants of schedules that submitted no job: late, overlap.
+    pub(crate) missed: [AtomicU64; MISSED.len()],
     unparked: Mutex<Option<Moment>>,
 }
 
@@ -129,6 +134,7 @@ impl Default for KindMeters {
             lateness: Histogram::of_durations(),
             delayed: AtomicU64::new(0),
             takeovers: AtomicU64::new(0),
+            missed: Default::default(),
             unparked: Mutex::default(),
         }
     }

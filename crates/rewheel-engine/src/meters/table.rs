@@ -1,6 +1,6 @@
 //! The table of all metrics.
 
-use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
+use super::kept::{CALLED, KindMeters, MISSED, RENEWED, SUBMITTED};
 use super::{Distribution, Fleet, Meter, MeterType, Sample, Source, Value};
 use rewheel::Category;
 use rewheel_core::store::Tally;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
 /// Every metric of an engine.
-pub static METERS: [Meter; 28] = [
+pub static METERS: [Meter; 29] = [
     Meter {
         name: "rewheel.jobs",
         form: MeterType::Gauge,
@@ -141,6 +141,21 @@ pub static METERS: [Meter; 28] = [
         labels: &["kind"],
         help: "Attempts on this node that were delayed because their kind was parked (its circuit breaker was open).",
         read: |from| of_counts(from, KindMeters::read_delayed),
+    },
+    Meter {
+        name: "rewheel.schedules.missed",
+        form: MeterType::Counter,
+        unit: "{instant}",
+        labels: &["kind", "reason"],
+        help: "Instants of schedules that submitted no job, by reason: late, overlap.",
+        read: |from| {
+            of_kinds(from, |name, meters, samples| {
+                for (reason, count) in MISSED.into_iter().zip(&meters.missed) {
+                    let count = Value::Count(load(count));
+                    samples.push(sample([owned(name), reason.into()], count));
+                }
+            })
+        },
     },
     Meter {
         name: "rewheel.takeovers",

@@ -1,14 +1,16 @@
 //! One notifier with its route, queue, window and counters.
 
-use super::dead_letters::LetterId;
+use super::dead_letters::{LetterId, PENDING_MAX};
 use super::gate::{Admission, Gate};
 use super::inbox::Outcome;
+use super::letter_job;
 use super::notice::Notice;
 use super::route::Route;
 use super::settings::NotifySettings;
 use super::{Notifier, NotifyError};
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment, Retry, Retryable, millis, seconds};
+use rewheel_core::KindName;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,11 +62,19 @@ impl NotifyCounts {
     }
 }
 
+/// How a notice is delivered.
+pub(super) enum Delivery {
+    /// By a notifier.
+    Notifier(Arc<dyn Notifier>),
+    /// As a job of this kind, one for each dead letter.
+    Job(KindName),
+}
+
 /// One notifier, as the engine sees it.
 pub(super) struct Channel {
     name: String,
     pub(super) route: Route,
-    notifier: Arc<dyn Notifier>,
+    delivery: Delivery,
     settings: NotifySettings,
     gate: Mutex<Gate>,
     queue: mpsc::Sender<Item>,
@@ -94,13 +104,34 @@ impl Channel {
     pub(super) fn new(
         name: String,
         route: Route,
-        notifier: Arc<dyn Notifier>,
+        delivery: Delivery,
         settings: NotifySettings,
     ) -> (Channel, mpsc::Receiver<Item>) {
-        let (queue, items) = mpsc::channel(settings.queue_max);
+        let queue_max = match delivery {
+            Delivery::Notifier(_) => settings.queue_max,
+            // Each dead letter becomes a job, and none is summed up: the queue has room for all that are pending.
+            Delivery::Job(_) => PENDING_MAX,
+        };
+        let (queue, items) = mpsc::channel(queue_max);
         let gate = Mutex::new(Gate::new(settings.window, settings.window_max));
         let (owing, counters) = (Notify::new(), Counters::default());
-        (Channel { name, route, notifier, settings, gate, queue, owing, counters }, items)
+        (Channel { name, route, delivery, settings, gate, queue, owing, counters }, items)
+    }
+
+    /// Returns whether it delivers this notice.
+    pub(super) fn takes(&self, notice: &Notice) -> bool {
+        match &self.delivery {
+            Delivery::Notifier(_) => self.route.takes(notice),
+            Delivery::Job(kind) => letter_job::takes(kind, notice) && self.route.takes(notice),
+        }
+    }
+
+    /// Returns the kind whose jobs it submits.
+    pub(super) fn job_kind(&self) -> Option<&KindName> {
+        match &self.delivery {
+            Delivery::Notifier(_) => None,
+            Delivery::Job(kind) => Some(kind),
+        }
     }
 
     /// Accepts a notice that its route selects, without waiting.
@@ -110,6 +141,14 @@ impl Channel {
         letter: Option<LetterId>,
         now: Moment,
     ) -> Admission {
+        if self.job_kind().is_some() {
+            let item = Item { notice: notice.clone(), letter };
+            if self.queue.try_send(item).is_err() {
+                return Admission::Full;
+            }
+            count(&self.counters.offered, 1);
+            return Admission::Taken;
+        }
         count(&self.counters.offered, 1);
         let mut gate = self.gate();
         let mut admission = gate.admit(notice, now);
@@ -198,7 +237,7 @@ impl Teller {
     }
 
     async fn tell(&self, item: Item) {
-        let sent = self.send(item.notice).await;
+        let sent = self.send(item.notice, item.letter).await;
         let counters = &self.channel.counters;
         count(if sent { &counters.sent } else { &counters.failed }, 1);
         if let Some(letter) = item.letter {
@@ -213,7 +252,7 @@ impl Teller {
         if let Some((number, tally)) = summary {
             let notice = tally.notice(self.channel.settings.window, self.shared.node_time());
             let holder = Some(self.shared.holder());
-            let sent = self.send(Notice { holder, ..notice }).await;
+            let sent = self.send(Notice { holder, ..notice }, None).await;
             count(if sent { &counters.summaries } else { &counters.summaries_failed }, 1);
             let _ = self.outcomes.send(Outcome::Summary { number, channel: self.index, sent });
         }
@@ -221,10 +260,17 @@ impl Teller {
     }
 
     /// Delivers a notice, with retries. Returns whether it was accepted.
-    async fn send(&self, notice: Notice) -> bool {
+    async fn send(&self, notice: Notice, letter: Option<LetterId>) -> bool {
         let notice = notice.made_fit();
-        let notifier = &self.channel.notifier;
-        let sent = (|| unless_it_panics(notifier.notify(&notice)))
+        let deliver = async || match (&self.channel.delivery, letter) {
+            (Delivery::Notifier(notifier), _) => unless_it_panics(notifier.notify(&notice)).await,
+            (Delivery::Job(kind), Some(letter)) => {
+                letter_job::submit(&self.shared, kind, letter).await
+            }
+            // Such a route selects dead letters only.
+            (Delivery::Job(_), None) => Ok(()),
+        };
+        let sent = deliver
             .retry(SENDING.attempt_timeout(self.channel.settings.timeout))
             .random(&self.shared.random)
             .await;

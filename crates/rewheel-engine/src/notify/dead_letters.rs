@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 /// Maximum number of dead letters on their way at the same time. Each takes about two hundred bytes here; a store reads at most
 /// this many plus a batch.
-const PENDING_MAX: usize = 10_000;
+pub(super) const PENDING_MAX: usize = 10_000;
 
 /// Delay before a notifier gets a dead letter again that it did not accept.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -201,8 +201,8 @@ impl Letters {
         let id = (letter.job, letter.version);
         let mut missing = Vec::new();
         for (index, channel) in self.desk.channels.iter().enumerate() {
-            if channel.route.takes(&notice) {
-                let why = why(channel.offer(&notice, Some(id), now));
+            if channel.takes(&notice) {
+                let why = why(channel.offer(&notice, Some(id), now), now);
                 missing.push(Missing { channel: index, why });
             }
         }
@@ -222,7 +222,7 @@ impl Letters {
         let Some(known) = self.pending.get_mut(&id) else { return };
         for missing in known.missing.iter_mut().filter(|missing| is_due(missing)) {
             let channel = &self.desk.channels[missing.channel];
-            missing.why = why(channel.offer(&notice, Some(id), now));
+            missing.why = why(channel.offer(&notice, Some(id), now), now);
         }
     }
 
@@ -230,7 +230,7 @@ impl Letters {
     async fn notice(&self, letter: &DeadLetter) -> Notice {
         let now = self.shared.clock.now();
         let asks = |channel: &Arc<super::channel::Channel>| {
-            channel.route.asks_why() || channel.has_room(now)
+            channel.route.asks_why() || channel.job_kind().is_none() && channel.has_room(now)
         };
         let job = if self.desk.channels.iter().any(asks) {
             self.shared.store.get(letter.job).await.ok().flatten()
@@ -300,12 +300,18 @@ impl Letters {
         self.desk.ours().retain(|job| jobs.contains(job) || !ours.contains(job));
     }
 
-    /// Drops letters that a notifier refuses, if there are so many that other letters would be blocked.
+    /// Drops letters that a notifier refuses, if there are so many that other letters would be blocked. Routes to jobs keep
+    /// theirs: a refund that is late is better than none.
     fn give_up_on_failed(&mut self) {
         let mut count = 0;
+        let channels = &self.desk.channels;
+        let is_dropped = |missing: &Missing| {
+            matches!(missing.why, GiveUpReason::Failed(_))
+                && channels[missing.channel].job_kind().is_none()
+        };
         for known in self.pending.values_mut() {
             let before = known.missing.len();
-            known.missing.retain(|missing| !matches!(missing.why, GiveUpReason::Failed(_)));
+            known.missing.retain(|missing| !is_dropped(missing));
             count += usize::from(known.missing.len() < before);
         }
         if count > 0 {
@@ -330,9 +336,10 @@ impl Pending {
     }
 }
 
-fn why(admission: Admission) -> GiveUpReason {
+fn why(admission: Admission, now: Moment) -> GiveUpReason {
     match admission {
         Admission::Taken => GiveUpReason::Queued,
         Admission::Suppressed(number) => GiveUpReason::Summed(number),
+        Admission::Full => GiveUpReason::Failed(now),
     }
 }

@@ -32,6 +32,8 @@ pub enum Event {
     KindParked,
     /// A kind was unparked: its jobs are claimed again.
     KindUnparked,
+    /// Instants of a schedule submitted no job: they were too late, or an earlier job had not ended.
+    ScheduleMissed,
     /// Summary of notices beyond the limit of a notifier.
     Summary,
     /// A test notification.
@@ -40,7 +42,7 @@ pub enum Event {
 
 impl Event {
     /// The events that a route may name.
-    pub const ROUTED: [Event; 9] = [
+    pub const ROUTED: [Event; 10] = [
         Event::DeadLetter,
         Event::AttemptsExhausted,
         Event::NotRetryable,
@@ -50,6 +52,7 @@ impl Event {
         Event::EngineError,
         Event::KindParked,
         Event::KindUnparked,
+        Event::ScheduleMissed,
     ];
 
     /// Returns the name used in JSON, config, metrics and logs.
@@ -64,6 +67,7 @@ impl Event {
             Event::EngineError => "engine_error",
             Event::KindParked => "kind_parked",
             Event::KindUnparked => "kind_unparked",
+            Event::ScheduleMissed => "schedule_missed",
             Event::Summary => "summary",
             Event::Test => "test",
         }
@@ -73,9 +77,11 @@ impl Event {
     pub const fn severity(self) -> Severity {
         match self {
             Event::KindUnparked | Event::Test => Severity::Info,
-            Event::Takeover | Event::LeaseRenewalFailed | Event::KindParked | Event::Summary => {
-                Severity::Warning
-            }
+            Event::Takeover
+            | Event::LeaseRenewalFailed
+            | Event::KindParked
+            | Event::ScheduleMissed
+            | Event::Summary => Severity::Warning,
             Event::DeadLetter
             | Event::AttemptsExhausted
             | Event::NotRetryable
@@ -104,7 +110,7 @@ impl FromStr for Event {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an event: use dead_letter, attempts_exhausted, not_retryable, takeover, \
-     lease_renewal_failed, persist_failed, engine_error, kind_parked or kind_unparked"
+     lease_renewal_failed, persist_failed, engine_error, kind_parked, kind_unparked or schedule_missed"
 )]
 pub struct UnknownEvent(String);
 

@@ -31,6 +31,8 @@ pub(super) enum Admission {
     Taken,
     /// It is part of the summary with this number.
     Suppressed(u64),
+    /// It is neither: the queue is full. Offer it again.
+    Full,
 }
 
 impl Gate {

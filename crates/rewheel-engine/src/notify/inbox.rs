@@ -1,7 +1,7 @@
 //! Receives notices from the engine and passes them to the notifiers.
 
 use super::Notifier;
-use super::channel::{Channel, Item, NotifyCounts, Teller};
+use super::channel::{Channel, Delivery, Item, NotifyCounts, Teller};
 use super::dead_letters::{LetterId, Letters};
 use super::notice::Notice;
 use super::route::Route;
@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::settings::SettingError;
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};
-use rewheel_core::JobId;
+use rewheel_core::{JobId, KindName};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ const FINISH_LOOK: Duration = Duration::from_millis(10);
 /// Notifiers and settings before the engine starts.
 #[derive(Default)]
 pub(crate) struct Notifying {
-    notifiers: Vec<(String, Route, Arc<dyn Notifier>)>,
+    notifiers: Vec<(String, Route, Delivery)>,
     settings: NotifySettings,
 }
 
@@ -75,8 +75,8 @@ impl Notifying {
             return Ok(None);
         }
         let (mut channels, mut queues) = (Vec::new(), Vec::new());
-        for (name, route, notifier) in self.notifiers {
-            let (channel, queue) = Channel::new(name, route, notifier, self.settings);
+        for (name, route, delivery) in self.notifiers {
+            let (channel, queue) = Channel::new(name, route, delivery, self.settings);
             channels.push(Arc::new(channel));
             queues.push(queue);
         }
@@ -121,9 +121,15 @@ impl Telling {
 impl Inbox {
     /// Offers a notice to every notifier whose route selects it.
     fn offer(&self, notice: &Notice, now: Moment) {
-        for channel in self.channels.iter().filter(|channel| channel.route.takes(notice)) {
+        let takes = |channel: &&Arc<Channel>| channel.job_kind().is_none() && channel.takes(notice);
+        for channel in self.channels.iter().filter(takes) {
             channel.offer(notice, None, now);
         }
+    }
+
+    /// Returns the kinds of the jobs that are submitted for dead letters.
+    pub(crate) fn job_kinds(&self) -> impl Iterator<Item = &KindName> {
+        self.channels.iter().filter_map(|channel| channel.job_kind())
     }
 
     pub(super) fn ours(&self) -> MutexGuard<'_, BTreeSet<JobId>> {
@@ -200,7 +206,37 @@ impl EngineBuilder {
         route: Route,
         notifier: impl Notifier + 'static,
     ) -> EngineBuilder {
-        self.notifying.notifiers.push((name.to_owned(), route, Arc::new(notifier)));
+        let delivery = Delivery::Notifier(Arc::new(notifier));
+        self.notifying.notifiers.push((name.to_owned(), route, delivery));
+        self
+    }
+
+    /// Submits a job of this kind for each dead letter that the route selects, such as a refund for a charge that was given up.
+    /// The name is for counters and logs.
+    ///
+    /// A dead letter is announced only when its job is stored, so this happens at least once; the key of the job is derived from
+    /// the dead letter, so that there is one job. It has the tenant of the dead letter, and the dead letter as its parent. A job
+    /// that was submitted for a dead letter submits no further one when it dies. The kind must exist when the engine starts. The
+    /// payload is JSON: see `docs/notifications.md`.
+    ///
+    /// ```
+    /// use rewheel_engine::notify::Route;
+    /// use rewheel_engine::{Engine, KindName, Report};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let charges = Route { kinds: vec![KindName::parse("charge")?], ..Route::default() };
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .raw_handler("charge", |_| async { Report::dead("the card was stolen") })
+    ///     .raw_handler("refund", |_| async { Report::Done })
+    ///     .dead_letter_job("refunds", charges, KindName::parse("refund")?)
+    ///     .start()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dead_letter_job(mut self, name: &str, route: Route, kind: KindName) -> EngineBuilder {
+        self.notifying.notifiers.push((name.to_owned(), route, Delivery::Job(kind)));
         self
     }
 

@@ -138,7 +138,8 @@ impl Document {
         });
         let change = |subject: &Subject| {
             let if_version = Some(Version::new(subject.version));
-            Some(Change { job: subject.id.parse().ok()?, what: verb.what(deadline), if_version })
+            let job = subject.id.parse().ok()?;
+            Some(Change { if_version, ..Change::new(job, verb.what(deadline)) })
         };
         self.pending.iter().filter_map(change).collect()
     }

@@ -239,6 +239,7 @@ impl RemoteWorker<'_> {
             follow_ups: Vec::new(),
             code: None,
             result: None,
+            payload: None,
         }
     }
 

@@ -55,7 +55,7 @@ async fn is_refused(engine: &Engine) -> bool {
 }
 
 async fn cancel(store: &MemoryStore, jobs: &[JobId]) {
-    let cancel = |job: &JobId| Change { job: *job, what: ChangeVerb::Cancel, if_version: None };
+    let cancel = |job: &JobId| Change::new(*job, ChangeVerb::Cancel);
     let changes: Vec<Change> = jobs.iter().map(cancel).collect();
     let keep = Retain { job: seconds(1), key: seconds(1) };
     store.change(&changes, &Actor::new("test"), keep).await.unwrap();

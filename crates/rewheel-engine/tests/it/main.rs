@@ -30,6 +30,7 @@ mod results;
 mod retention;
 mod retry_budget;
 mod routing;
+mod schedules;
 mod shards;
 mod submit;
 mod supervision;

@@ -7,3 +7,4 @@ mod letters;
 mod fleet;
 mod trouble;
 mod durable;
+mod jobs;

@@ -4,6 +4,7 @@ use crate::duplicates;
 use crate::fleet::{Fleet, REMOTE};
 use crate::model::{Model, Who, now};
 use crate::node::{Engines, LOOP_VERBS, Luck, Node};
+use crate::schedules;
 use crate::worker::{Worker, caught};
 use rewheel::Random;
 use rewheel_core::store::{
@@ -174,6 +175,7 @@ impl World {
                 74..78 => self.pause_or_resume().await,
                 78..81 => self.dependency_changes(),
                 81..84 => self.let_a_loop_panic(node),
+                84..86 => schedules::disturb(&self.model, self.engine(node), self.below(5)).await,
                 _ => self.change().await,
             }
             self.go_on();
@@ -211,6 +213,7 @@ impl World {
                 }
             }
             self.resume_all().await;
+            schedules::stop(&self.model).await;
             let live = Filter {
                 states: vec![State::Scheduled, State::Leased, State::Paused],
                 ..Filter::default()
@@ -237,6 +240,7 @@ impl World {
         }
         self.workers.abort_all();
         self.model.check_end(&self.submitted).await;
+        schedules::check(&self.model).await;
         (0..NODES).for_each(|node| self.kill(node));
     }
 

@@ -92,6 +92,9 @@ fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {
     if let Some(deadline) = job.deadline.and_then(rfc3339) {
         add("rewheel-deadline", &deadline);
     }
+    if let Some(instant) = job.instant.and_then(rfc3339) {
+        add("rewheel-instant", &instant);
+    }
     if let Some(tenant) = &job.lane.tenant {
         add("rewheel-tenant", tenant);
     }

@@ -48,6 +48,10 @@ const SECTIONS: &[(&str, &str)] = &[
         "telemetry",
         "Export of traces and metrics by OpenTelemetry, see docs/telemetry.md. The standard `OTEL_*` environment variables set the keys that are not set here.",
     ),
+    (
+        "schedules.*",
+        "One section per schedule, for example `[schedules.nightly-report]`, see docs/guide/schedules.md. `PUT /v1/schedules/{name}` has the same settings.",
+    ),
     ("notify", "Limits for sending notifications."),
     ("notify.route.*", "Notification targets. Each target has its own section `[[notify.route]]`."),
 ];
@@ -154,6 +158,13 @@ pub const SETTINGS: &[Setting] = &[
     unset("tenants.*", "fleet_concurrency_max", "32", "Maximum number of concurrent attempts of the tenant in all nodes and workers together."),
     is("tenants.*", "weight", "1", "Relative share of the attempts, 1 to 100, when several tenants have due jobs of the same priority. A tenant with weight 2 gets twice as many attempts as a tenant with weight 1."),
 
+    unset("schedules.*", "cron", "\"0 3 * * *\"", "Cron expression: minute, hour, day of month, month, day of week. Either this or `every` is required."),
+    unset("schedules.*", "zone", "\"Europe/Berlin\"", "Time zone of the cron expression (default: UTC)."),
+    unset("schedules.*", "every", "\"15m\"", "Period. The instants are its multiples since 1970-01-01 UTC."),
+    unset("schedules.*", "job", "{ kind = \"report\", payload = { of = \"sales\" } }", "Job of each instant, with the fields of `POST /v1/jobs` except `key`, `due` and `deadline`. Required."),
+    unset("schedules.*", "overlap", "\"skip\"", "What happens at an instant while an earlier job has not ended: `skip` (default) or `allow`."),
+    unset("schedules.*", "catch_up", "\"one\"", "What happens to instants that no node could fire within a minute: the latest of them fires (`one`, default), or `none`."),
+
     unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "URL of the OpenTelemetry collector (default: no export)."),
     unset("telemetry", "protocol", "\"http\"", "Protocol to the collector: `http` (protobuf over HTTP) or `grpc`."),
     is("telemetry", "traces", "true", "Whether to export traces."),
@@ -168,8 +179,8 @@ pub const SETTINGS: &[Setting] = &[
     is("notify", "queue_max", "1_000", "Maximum number of notifications per route that wait for delivery. Further notifications are not sent, but the next summary counts them."),
     is("notify", "timeout", "\"10s\"", "Timeout of one delivery attempt."),
 
-    unset("notify.route.*", "to", "\"webhook\"", "Type of the target: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
-    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target. Required except for `log`. `${NAME}` is an environment variable."),
+    unset("notify.route.*", "to", "\"webhook\"", "Type of the target: `log`, `webhook`, `slack`, `feishu`, `dingtalk`, or `job:KIND`, which submits a job of that kind for each dead letter. Required."),
+    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target. Required except for `log` and jobs. `${NAME}` is an environment variable."),
     unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "Secrets that sign the request. To rotate a secret, list the old and the new one; `feishu` and `dingtalk` accept only one. `${NAME}` is an environment variable."),
     is("notify.route.*", "events", "[]", "Send only these events (default: all)."),
     is("notify.route.*", "kinds", "[]", "Send only events about jobs of these kinds (default: all)."),
@@ -191,6 +202,7 @@ pub fn example() -> String {
         let header = match *section {
             "notify.route.*" => "# [[notify.route]]".to_owned(),
             "tenants.*" => "[tenants.acme]".to_owned(),
+            "schedules.*" => "# [schedules.nightly-report]".to_owned(),
             named => format!("[{}]", named.replace('*', "charge-card")),
         };
         let is_asked_for = header.starts_with('#') || section.ends_with("callback");

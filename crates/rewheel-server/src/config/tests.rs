@@ -5,6 +5,7 @@ mod notify;
 mod reference;
 mod telemetry;
 mod tenants;
+mod schedules;
 
 use super::location::File;
 use super::{Config, ConfigError, Overrides, parse_listen};

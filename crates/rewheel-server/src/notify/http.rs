@@ -80,6 +80,7 @@ fn message_id(notice: &Notice) -> String {
         | Event::EngineError
         | Event::KindParked
         | Event::KindUnparked
+        | Event::ScheduleMissed
         | Event::Summary
         | Event::Test => notice.holder,
     };

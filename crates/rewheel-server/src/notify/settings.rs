@@ -7,7 +7,7 @@ use crate::callback::{CalleeUrl, Path, substitute};
 use rewheel::duration;
 use rewheel_core::{KindName, NameError, Tenant};
 use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
-use serde::de::Error;
+use serde::de::{Error, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ const ROUTES_MAX: usize = 64;
 ///     events = ["dead_letter", "kind_parked"]
 ///     "#,
 /// )?;
-/// assert_eq!((config.window_max, config.route[0].to), (20, NotifyTarget::Slack));
+/// assert_eq!((config.window_max, config.route[0].to.clone()), (20, NotifyTarget::Slack.into()));
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -123,12 +123,59 @@ impl fmt::Display for NotifyTarget {
     }
 }
 
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTarget {
+    /// To a receiver of messages.
+    Message(NotifyTarget),
+    /// To a job of this kind, one for each dead letter: `job:refund`.
+    Job(KindName),
+}
+
+impl Default for RouteTarget {
+    fn default() -> RouteTarget {
+        RouteTarget::Message(NotifyTarget::default())
+    }
+}
+
+impl From<NotifyTarget> for RouteTarget {
+    fn from(target: NotifyTarget) -> RouteTarget {
+        RouteTarget::Message(target)
+    }
+}
+
+impl fmt::Display for RouteTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteTarget::Message(target) => target.fmt(f),
+            RouteTarget::Job(kind) => write!(f, "job:{kind}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RouteTarget {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RouteTarget, D::Error> {
+        let text = String::deserialize(from)?;
+        let Some(kind) = text.strip_prefix("job:") else {
+            return NotifyTarget::deserialize(text.into_deserializer()).map(RouteTarget::Message);
+        };
+        let wrong = |why: &dyn fmt::Display| {
+            D::Error::custom(format_args!("`{kind}` is not a valid kind: a kind {why}"))
+        };
+        let kind = KindName::parse(kind).map_err(|why| wrong(&why))?;
+        if kind.is_reserved() {
+            return Err(wrong(&"must not begin with `rewheel.`: these kinds are reserved"));
+        }
+        Ok(RouteTarget::Job(kind))
+    }
+}
+
 /// One entry of `notify.route`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The destination.
-    pub to: NotifyTarget,
+    pub to: RouteTarget,
     /// The URL; `${NAME}` is an environment variable.
     pub url: Option<SecretText>,
     /// The signing secrets; each adds a signature. `${NAME}` is an environment variable.
@@ -159,12 +206,16 @@ impl RouteConfig {
         }
     }
 
-    /// Returns the HTTP destination; `None` for the log.
+    /// Returns the HTTP destination; `None` for the log and for jobs.
     pub(super) fn target(
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Target>, RouteError> {
-        let url = match (self.to, &self.url) {
+        let to = match &self.to {
+            RouteTarget::Message(to) => *to,
+            RouteTarget::Job(kind) => return self.check_job(kind).map(|()| None),
+        };
+        let url = match (to, &self.url) {
             (NotifyTarget::Log, Some(_)) => {
                 return Err(RouteError::new("url", "does not apply to `log`: remove this setting"));
             }
@@ -184,11 +235,35 @@ impl RouteConfig {
         let url = substitute(url.expose(), variable).map_err(wrong)?;
         // The path of a chat webhook is often its secret.
         let url = CalleeUrl::parse(&url, Path::Secret).map_err(wrong)?;
-        let signing = Signing::parse(self.to, &self.secrets, variable).map_err(|error| {
+        let signing = Signing::parse(to, &self.secrets, variable).map_err(|error| {
             let key = error.index.map_or("secrets".to_owned(), |index| format!("secrets.{index}"));
             RouteError { key, ..RouteError::new("secrets", error.why) }
         })?;
-        Ok(Some(Target { to: self.to, url, signing }))
+        Ok(Some(Target { to, url, signing }))
+    }
+
+    /// Checks a route to a job.
+    fn check_job(&self, kind: &KindName) -> Result<(), RouteError> {
+        let unused = "does not apply to a job: remove this setting";
+        if self.url.is_some() {
+            return Err(RouteError::new("url", unused));
+        }
+        if !self.secrets.is_empty() {
+            return Err(RouteError::new("secrets", unused));
+        }
+        let is_letter = |event: &Event| {
+            matches!(event, Event::DeadLetter | Event::AttemptsExhausted | Event::NotRetryable)
+        };
+        if let Some(event) = self.events.iter().find(|event| !is_letter(event)) {
+            let why = format!("must not have `{event}`: jobs are submitted for dead letters only");
+            return Err(RouteError::new("events", why));
+        }
+        if self.kinds.contains(kind) {
+            let why =
+                format!("must not have `{kind}`: its dead letters would submit its jobs forever");
+            return Err(RouteError::new("kinds", why));
+        }
+        Ok(())
     }
 }
 

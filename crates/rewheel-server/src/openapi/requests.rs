@@ -24,6 +24,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
             .may("all", or_null(flag()), all)
     };
     let settings = json!({"attempts_max": 8, "attempt_timeout": "30s"});
+    let schedule = json!({"cron": "0 3 * * *", "zone": "Europe/Berlin", "job": {"kind": "report", "payload": {}}});
     let claim =
         json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
     let beat = json!({"holder": ID, "jobs": [ID]});
@@ -56,6 +57,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Redrive", example(redrive(filtered()), again)),
         ("IncidentOrder", example(order(Object::new()), json!({"rate": "100/s"}))),
         ("IncidentRedrive", example(redrive(Object::new()), json!({"canary": [1, 10, 100]}))),
+        ("NewSchedule", example(new_schedule(), schedule)),
         ("KindSettings", example(kind_settings(), settings)),
         ("KindPatch", example(kind_patch(), json!({"attempts_max": 3, "rate": null}))),
         ("Callback", callback()),
@@ -116,6 +118,27 @@ fn debounce() -> Value {
         .may("max", or_null(duration_asked()), "How long submits can postpone the job, counted from its creation (default: ten times the delay). Not shorter than the delay.")
         .closed("Delay and limit.");
     json!({"anyOf": [duration_asked(), both]})
+}
+
+fn new_schedule() -> Value {
+    let mut job = new_job();
+    if let Some(fields) = job["properties"].as_object_mut() {
+        ["key", "due", "deadline", "unique_until", "on_duplicate", "debounce"]
+            .iter()
+            .for_each(|name| drop(fields.remove(*name)));
+    }
+    if let Some(schema) = job.as_object_mut() {
+        schema.remove("dependentSchemas");
+    }
+    job["description"] = "The job of each instant.".into();
+    Object::new()
+        .may("cron", or_null(text()), "Cron expression: minute, hour, day of month, month, day of week. Cannot be combined with `every`.")
+        .may("zone", or_null(text()), "Time zone of the cron expression, such as `Europe/Berlin` (default `UTC`).")
+        .may("every", or_null(duration_asked()), "Period. The instants are its multiples since 1970-01-01 UTC.")
+        .has("job", job, "The job of each instant.")
+        .may("overlap", or_null(one_of(["skip", "allow"])), "What happens at an instant while an earlier job has not ended: `skip` the instant (default), or `allow` another job.")
+        .may("catch_up", or_null(one_of(["none", "one"])), "What happens to instants that no node could fire within a minute: the latest of them fires (`one`, default), or `none`.")
+        .closed("A job, and when it is submitted. Either `cron` or `every` is required.")
 }
 
 /// A job that is submitted together with the result of another job: it has the tenant of that job.

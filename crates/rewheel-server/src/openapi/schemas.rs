@@ -3,6 +3,7 @@
 mod jobs;
 mod operations;
 mod kinds;
+mod schedules;
 mod fleet;
 mod workers;
 
@@ -17,7 +18,14 @@ const AT: &str = "2026-01-31T12:00:00.000Z";
 
 /// Every schema by name.
 pub(super) fn all() -> Map<String, Value> {
-    let responses = [jobs::all(), operations::all(), kinds::all(), fleet::all(), workers::all()];
+    let responses = [
+        jobs::all(),
+        operations::all(),
+        kinds::all(),
+        schedules::all(),
+        fleet::all(),
+        workers::all(),
+    ];
     let all = responses.into_iter().flatten().chain(tokens::all()).chain(requests::all());
     all.map(|(name, schema)| (name.to_owned(), schema)).collect()
 }

@@ -3,7 +3,7 @@
 use super::{document, html};
 use crate::app::App;
 use crate::config::Config;
-use crate::{bulk, conditions, kind_document, rest, submit, tokens, workers};
+use crate::{bulk, conditions, kind_document, rest, schedule, submit, tokens, workers};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
@@ -63,6 +63,7 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("Redrive", &bulk::FIELDS);
     check("IncidentOrder", &bulk::FIELDS[bulk::FIELDS_WHICH..]);
     check("IncidentRedrive", &bulk::FIELDS[bulk::FIELDS_WHICH..]);
+    check("NewSchedule", &schedule::FIELDS);
     check("Claim", &workers::CLAIM_FIELDS);
     check("Heartbeat", &workers::HEARTBEAT_FIELDS);
     check("Settle", &workers::SETTLE_FIELDS);

@@ -4,7 +4,7 @@ use super::body::{Body, SMALL_BYTES_MAX};
 use super::cursor::List;
 use super::if_match::{IfMatch, etag};
 use super::query::{self, Parameters};
-use super::{Page, body, job_result};
+use super::{Page, body, job_result, schedules};
 use crate::app::App;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
@@ -30,9 +30,13 @@ pub(super) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let (mut filter, page) = query::jobs(&uri)?;
+    let (mut filter, page, schedule) = query::jobs(&uri)?;
     caller.narrow(&mut filter)?;
     let engine = app.engine()?;
+    if let Some(name) = schedule {
+        let found = engine.schedule(name.as_str()).await?;
+        filter.parent = Some(found.ok_or_else(|| schedules::not_found(name.as_str()))?.id);
+    }
     let listed = engine.store().list(&filter, &page).await;
     let page = listed.map_err(|error| not_listed(error, filter.key.is_some()))?;
     // Only documents of live jobs depend on the time.
@@ -92,7 +96,7 @@ pub(super) async fn change(
     Parameters::read(&uri, &[])?.finish()?;
     let if_version = IfMatch::read(&headers)?.version();
     body::read_nothing(body).await?;
-    let change = Change { job: parse_id(&id)?, what, if_version };
+    let change = Change { if_version, ..Change::new(parse_id(&id)?, what) };
     obey(&app, &caller, change, done).await
 }
 
@@ -114,7 +118,7 @@ pub(super) async fn edit(
     if let Some(attempts) = edit.attempts_max {
         check_attempts(&app, &caller, id, attempts).await?;
     }
-    let change = Change { job: id, what: ChangeVerb::Edit(Box::new(edit)), if_version };
+    let change = Change { if_version, ..Change::new(id, ChangeVerb::Edit(Box::new(edit))) };
     obey(&app, &caller, change, "edited").await
 }
 

@@ -110,7 +110,7 @@ pub(super) async fn abort(
     body::read_nothing(body).await?;
     let engine = app.engine_for_work()?;
     let Some(operation) = find(engine, &caller, &id).await? else { return answer(&id, None) };
-    let abort = Change { job: operation.id, what: ChangeVerb::Abort, if_version };
+    let abort = Change { if_version, ..Change::new(operation.id, ChangeVerb::Abort) };
     if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
         let detail = format!("operation {id} has changed: the version of its job is now {version}");
         return Err(Problem::new(Code::VersionChanged, detail)

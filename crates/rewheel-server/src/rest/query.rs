@@ -6,8 +6,8 @@ use crate::problem::{Code, FieldError, Problem};
 use axum::extract::Query;
 use axum::http::Uri;
 use rewheel::duration;
-use rewheel_core::Limits;
 use rewheel_core::store::{Cursor, Filter, PageRequest};
+use rewheel_core::{KindName, Limits};
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
@@ -119,16 +119,20 @@ impl Conditions for Parameters {
     }
 }
 
-/// Parses the filter and the page of a job list.
-pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest), Problem> {
-    let known: Vec<&str> = NAMES.into_iter().chain(["limit", "cursor"]).collect();
+/// Parses the filter and the page of a job list, and the schedule whose jobs it asks for.
+pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest, Option<KindName>), Problem> {
+    let known: Vec<&str> = NAMES.into_iter().chain(["schedule", "limit", "cursor"]).collect();
     let mut parameters = Parameters::read(uri, &known)?;
     let filter = parameters.filter();
+    let schedule = parameters.one("schedule", KindName::parse);
+    if schedule.is_some() && filter.parent.is_some() {
+        parameters.wrong("schedule", "cannot be combined with `parent`: remove one of the two");
+    }
     let limit = parameters.limit();
     let cursor = parameters.after_as::<Cursor>(List::Jobs);
     parameters.finish()?;
     let page = PageRequest { cursor, ..PageRequest::first(limit) };
-    Ok((filter, page))
+    Ok((filter, page, schedule))
 }
 
 #[cfg(test)]
@@ -146,7 +150,7 @@ mod tests {
                      &due_after=2026-01-01T00:00:00Z&due_before=2026-01-02T00:00:00Z\
                      &created_after=2026-01-01T00:00:00Z&created_before=2026-01-02T00:00:00Z\
                      &limit=7";
-        let (filter, page) = jobs(&uri(query)).unwrap();
+        let (filter, page, _) = jobs(&uri(query)).unwrap();
         assert_eq!((filter.states.len(), filter.kinds.len(), page.limit), (2, 2, 7));
         assert_eq!(filter.tenant.unwrap().as_str(), "shop 1");
         assert_eq!(
@@ -183,5 +187,7 @@ mod tests {
         check("state=", "/state");
         check("category=", "/category");
         check("stat=dead", "/stat");
+        check("schedule=A", "/schedule");
+        check("schedule=a&parent=0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e", "/schedule");
     }
 }

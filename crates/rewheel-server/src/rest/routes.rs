@@ -6,6 +6,7 @@ mod jobs;
 mod bulk;
 mod incidents;
 mod kinds;
+mod schedules;
 mod fleet;
 mod workers;
 mod tokens;
@@ -37,7 +38,7 @@ pub(crate) struct Group {
 }
 
 /// Returns every route, in the order in which the documentation lists them.
-pub(crate) fn groups() -> [Group; 8] {
+pub(crate) fn groups() -> [Group; 9] {
     [
         group("jobs", "Submit, read and change jobs.", jobs::routes()),
         group(
@@ -47,6 +48,11 @@ pub(crate) fn groups() -> [Group; 8] {
         ),
         group("incidents", "Failed jobs grouped by cause.", incidents::routes()),
         group("kinds", "Kinds of jobs and their settings.", kinds::routes()),
+        group(
+            "schedules",
+            "Submit jobs at the instants of a cron expression or a period.",
+            schedules::routes(),
+        ),
         group("fleet", "Holders, statistics, the audit log and live events.", fleet::routes()),
         group(
             "workers",

@@ -41,6 +41,7 @@ struct WorkDocument {
     deadline: Option<String>,
     attempt_timeout: String,
     traceparent: Option<String>,
+    instant: Option<String>,
 }
 
 /// The response to a claim.
@@ -204,6 +205,7 @@ impl WorkDocument {
             deadline: job.deadline.map(rfc3339::text),
             attempt_timeout: duration::text(kind.attempt_timeout_of(job)).to_string(),
             traceparent: job.traceparent.clone(),
+            instant: job.instant.map(rfc3339::text),
         }
     }
 }

@@ -9,7 +9,7 @@ use rewheel::{Category, Verdict, seconds};
 use rewheel_core::{Failure, Report, Timestamp};
 use rewheel_engine::Engine;
 use rewheel_engine::notify::{Notice, NotifyError};
-use rewheel_server::notify::{Built, NotifyConfig, build_with, try_out};
+use rewheel_server::notify::{Built, NotifyConfig, RouteTestResult, build_with, try_out};
 use rewheel_stores::MemoryStore;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -82,7 +82,7 @@ impl Receiver {
 
     async fn tell(&self, to: &str) -> Result<(), NotifyError> {
         let notice = Notice::test(Timestamp::from_millis(0));
-        self.built(to, "").notifier.notify(&notice).await
+        self.built(to, "").notifier.unwrap().notify(&notice).await
     }
 }
 
@@ -163,7 +163,13 @@ async fn a_url_and_a_secret_may_come_from_the_environment() {
         _ => None,
     });
     let built = built.unwrap().remove(0);
-    built.notifier.notify(&Notice::test(Timestamp::from_millis(0))).await.unwrap();
+    built
+        .notifier
+        .as_ref()
+        .unwrap()
+        .notify(&Notice::test(Timestamp::from_millis(0)))
+        .await
+        .unwrap();
     assert!(receiver.seen()[0].body["sign"].is_string());
     assert!(!format!("{built:?}").contains("hunter2"));
     let error = build_with(&config, &|_| None).unwrap_err().to_string();
@@ -182,7 +188,8 @@ async fn what_an_answer_repeats_of_the_url_is_masked_and_on_one_line() {
     let config: NotifyConfig = toml::from_str(&text).unwrap();
     assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
     let built = build_with(&config, &|_| None).unwrap().remove(0);
-    let told = built.notifier.notify(&Notice::test(Timestamp::from_millis(0))).await;
+    let told =
+        built.notifier.as_ref().unwrap().notify(&Notice::test(Timestamp::from_millis(0))).await;
     check(told, Verdict::Stop, r"404 Not Found: no /hook/***\n\u{1b}[2J");
 }
 
@@ -203,7 +210,7 @@ async fn a_dead_letter_arrives_though_the_first_try_fails() {
             Report::Dead(Failure::new(Category::Rejected, Some("404"), "no such user"))
         });
     for built in build_with(&config, &|_| None).unwrap() {
-        engine = engine.notifier(&built.name, built.route, built.notifier);
+        engine = engine.notifier(&built.name, built.route, built.notifier.unwrap());
     }
     let engine = engine.start().await.unwrap();
     let job = engine.submit_raw("mail", Vec::new()).await.unwrap().id;
@@ -226,9 +233,16 @@ async fn trying_out_tells_of_each_route_what_happened() {
     let bad = Receiver::answering(|_| (StatusCode::FORBIDDEN, "invalid_token")).await;
     let mut config = good.config("slack", "severity = \"critical\"\nkinds = [\"mail\"]");
     config.route.extend(bad.config("slack", "").route);
+    let refunds: NotifyConfig = toml::from_str("[[route]]\nto = \"job:refund\"").unwrap();
+    config.route.extend(refunds.route);
     let tried = try_out(&config).await.unwrap();
-    let told: Vec<_> = tried.iter().map(|t| (t.name.as_str(), t.error.as_deref())).collect();
-    let why = "403 Forbidden: invalid_token";
-    assert_eq!(told, [("slack (route 0)", None), ("slack (route 1)", Some(why))]);
+    let told: Vec<_> = tried.into_iter().map(|t| (t.name, t.result)).collect();
+    let failed = RouteTestResult::Failed("403 Forbidden: invalid_token".to_owned());
+    let expected = [
+        ("slack (route 0)", RouteTestResult::Sent),
+        ("slack (route 1)", failed),
+        ("job:refund (route 2)", RouteTestResult::NotTried),
+    ];
+    assert_eq!(told, expected.map(|(name, result)| (name.to_owned(), result)));
     assert_eq!((good.seen().len(), bad.seen().len()), (1, 1));
 }

@@ -8,6 +8,7 @@ mod tenants;
 mod jobs;
 mod kinds;
 mod kind_defaults;
+mod schedules;
 mod audit;
 mod incidents;
 mod events;

@@ -18,7 +18,7 @@ impl World {
         if change.if_version.is_some_and(|wanted| wanted != before.version) {
             return Changed::VersionChanged(before.version);
         }
-        let after = match change.what.apply(&before, now, PAYLOAD_BYTES_MAX) {
+        let after = match change.apply(&before, now, PAYLOAD_BYTES_MAX) {
             Ok(after) => after,
             Err(answer) => return answer,
         };

@@ -23,13 +23,13 @@ impl World {
         }
         // Read before: the job may be gone afterwards.
         let row = self.jobs.get(&settlement.lease.job);
-        let tenant = row.and_then(|row| row.job.lane.tenant.clone());
+        let lane = row.map(|row| row.job.lane.clone());
         let answer = self.settle_job(holder, settlement, now);
         self.keep_result(settlement, answer, now);
         let counts = matches!(answer, Settled::Applied(_));
         if counts || self.is_weak(Weakness::FollowUpsOfAnySettle) {
             let mut follow_ups = FollowUps::default();
-            follow_ups.add(settlement, tenant.as_ref());
+            lane.iter().for_each(|lane| follow_ups.add(settlement, lane));
             self.submit(follow_ups, holder, now);
         }
         answer
@@ -69,8 +69,12 @@ impl World {
             // A dead holder must not keep a lease.
             to = State::Scheduled;
         }
+        let writes_payload = !self.is_weak(Weakness::NoSettledPayload);
         self.write(lease.job, |row| {
             row.record(holder, settlement, now);
+            if let Some(payload) = settlement.payload.as_ref().filter(|_| writes_payload) {
+                row.payload = payload.clone();
+            }
             let how = if to == State::Leased { LetGo::Kept } else { LetGo::Settled };
             row.settled = Some(SettledBy { holder, fence: lease.fence, how });
         });

@@ -28,6 +28,8 @@ pub enum Weakness {
     DebouncedEarly,
     /// A settle stores its result even if it does not count.
     ResultOfAnySettle,
+    /// A settle does not store the new payload of its job.
+    NoSettledPayload,
 }
 
 impl MemoryStore {

@@ -153,9 +153,9 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     if job.attempts_before > 0 {
         return Err(rejected("a job submitted by SQL cannot have earlier attempts"));
     }
-    if job.parent.is_some() {
+    if job.parent.is_some() || job.instant.is_some() {
         return Err(rejected(
-            "a job submitted by SQL cannot have a parent: only a job that is submitted together with the result of another job has a parent",
+            "a job submitted by SQL cannot have a parent or an instant: only a job that is submitted together with the result of another job has one",
         ));
     }
     let payload = std::str::from_utf8(&job.payload)

@@ -45,6 +45,9 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
             some(jobs, |job| job.traceparent.as_deref())
         }),
         given("parent", Use::Rare, Type::UUID_ARRAY, |jobs| some(jobs, |job| job.parent.map(uuid))),
+        given("instant_ms", Use::Rare, Type::INT8_ARRAY, |jobs| {
+            some(jobs, |job| job.instant.map(Timestamp::as_millis))
+        }),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
@@ -150,6 +153,7 @@ fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
         shard_key: parsed(get!(row, "shard_key"), "a shard key")?,
         traceparent: get!(row, "traceparent"),
         parent: Option::map(get!(row, "parent"), job_id),
+        instant: Option::map(get!(row, "instant_ms"), instant),
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),

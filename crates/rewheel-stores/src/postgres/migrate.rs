@@ -26,6 +26,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("holds", include_str!("migrations/0015_holds.sql")),
     ("duplicates", include_str!("migrations/0016_duplicates.sql")),
     ("results", include_str!("migrations/0017_results.sql")),
+    ("schedules", include_str!("migrations/0018_schedules.sql")),
 ];
 
 /// The migrations of this release.

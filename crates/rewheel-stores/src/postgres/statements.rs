@@ -218,6 +218,7 @@ statements! {
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8, INT8_ARRAY, INT8_ARRAY,
         TEXT_ARRAY);
+    SETTLE_PAYLOAD = "sql/settle_payload.sql" (UUID_ARRAY, BYTEA_ARRAY);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8, INT8);

@@ -5,7 +5,7 @@ use super::row::{backoff, because, duration, failure, instant, millis, parsed, u
 use super::transaction::Transaction;
 use crate::job_columns::{Column, JobColumns, StatusColumn};
 use rewheel_core::{
-    Fence, HolderId, Job, JobId, Key, Lane, NewJob, ShardKey, State, Status, Version,
+    Fence, HolderId, Job, JobId, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, Version,
 };
 use rusqlite::{Row, Statement};
 
@@ -38,6 +38,9 @@ pub(super) const JOB: JobColumns<Bind> = JobColumns {
         given("traceparent", |to, at, job, _| to.raw_bind_parameter(at, &job.traceparent)),
         given("parent", |to, at, job, _| {
             to.raw_bind_parameter(at, job.parent.map(JobId::to_bytes))
+        }),
+        given("instant_ms", |to, at, job, _| {
+            to.raw_bind_parameter(at, job.instant.map(Timestamp::as_millis))
         }),
         Column::named("failure_category"),
         Column::named("failure_code"),
@@ -132,6 +135,7 @@ fn read(row: &Row<'_>, lane: Lane, status: Status, payload: Payload) -> Result<J
         shard_key: parsed(get!(row, "shard_key"), "a shard key")?,
         traceparent: get!(row, "traceparent"),
         parent: Option::map(get!(row, "parent"), JobId::from_bytes),
+        instant: Option::map(get!(row, "instant_ms"), instant),
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),

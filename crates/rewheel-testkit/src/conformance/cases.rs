@@ -133,6 +133,10 @@ macro_rules! store_conformance {
                 successes_of_a_batch_have_their_own_records, only_a_success_is_on_record_as_one,
                 ended_leaves_out_live_jobs,
             }
+            schedules {
+                fire_in_one_settle, fire_nothing_if_the_settle_was_lost, change_their_payload_with_every_decision,
+                are_changed_by_the_engine, free_their_name_when_they_are_removed,
+            }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,
                 leaves_nothing_of_a_wanted_cancel_that_is_not_kept, answers_again_what_it_did,

@@ -289,7 +289,7 @@ pub async fn a_change_with_a_version_happens_once(subject: &Subject) {
         let job = subject.submit("charge").await;
         let seen = subject.get(job).await.version;
         let edit = ChangeVerb::Edit(Box::new(Edit { attempts_max: Some(3), ..Edit::default() }));
-        let change = [Change { job, what: edit, if_version: Some(seen) }];
+        let change = [Change { if_version: Some(seen), ..Change::new(job, edit) }];
         let by = Actor::new("suite");
         let call = async |_| subject.store.change(&change, &by, Retain::default()).await;
         let answer = twice(&faulty, Verb::Change, fault, call).await.remove(0);

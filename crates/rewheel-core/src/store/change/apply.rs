@@ -1,15 +1,14 @@
 //! Applies a user's change to a job, with the same result in every store.
 
-use super::{ChangeVerb, Changed, Edit};
+use super::{Change, ChangeScope, ChangeVerb, Changed, Edit};
 use crate::audit::AuditFields;
 use crate::decision::DueReason;
 use crate::job::{Job, Status, Wanted, When};
 use crate::state::State;
 use crate::timestamp::Timestamp;
 
-impl ChangeVerb {
-    /// Returns the job after the change, with its version unchanged. Pure; the store only writes
-    /// the result.
+impl Change {
+    /// Returns the job after the change, with its version unchanged. Pure; the store only writes the result.
     ///
     /// # Errors
     /// Fails with the result of a change that changes nothing.
@@ -19,9 +18,25 @@ impl ChangeVerb {
         now: Timestamp,
         payload_bytes_max: usize,
     ) -> Result<Job, Changed> {
-        if before.lane.kind.is_reserved() != matches!(self, ChangeVerb::Abort) {
+        let is_of_engine = match self.scope {
+            ChangeScope::Users => matches!(self.what, ChangeVerb::Abort),
+            ChangeScope::Engine => true,
+        };
+        if before.lane.kind.is_reserved() != is_of_engine {
             return Err(Changed::Reserved);
         }
+        self.what.apply(before, now, payload_bytes_max)
+    }
+}
+
+impl ChangeVerb {
+    /// Returns the job after the change of any job.
+    fn apply(
+        &self,
+        before: &Job,
+        now: Timestamp,
+        payload_bytes_max: usize,
+    ) -> Result<Job, Changed> {
         let (state, version) = (before.state(), before.version);
         let mut after = before.clone();
         if let Status::Leased { wanted, .. } = &mut after.status {

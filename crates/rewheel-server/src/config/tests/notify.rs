@@ -1,7 +1,7 @@
 //! Tests the section `notify`.
 
 use super::{check, load};
-use crate::notify::NotifyTarget;
+use crate::notify::{NotifyTarget, RouteTarget};
 use rewheel_engine::notify::{Event, Severity};
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn every_key_of_the_section_is_read() {
     assert_eq!((notify.window, notify.window_max), (Duration::from_secs(60), 7));
     assert_eq!((notify.queue_max, notify.timeout), (10, Duration::from_secs(3)));
     assert_eq!(
-        (notify.route.len(), notify.route[0].to, notify.route[1].to),
-        (2, NotifyTarget::Log, NotifyTarget::Feishu)
+        (notify.route.len(), notify.route[0].to.clone(), notify.route[1].to.clone()),
+        (2, NotifyTarget::Log.into(), NotifyTarget::Feishu.into())
     );
     let route = notify.route[1].route();
     assert_eq!(route.events, [Event::DeadLetter, Event::NotRetryable]);
@@ -108,6 +108,35 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     );
 }
 
+#[test]
+fn a_route_to_a_job_submits_for_dead_letters_of_other_kinds() {
+    let load = |lines: &str| load(&format!("[[notify.route]]\nto = \"job:refund\"\n{lines}"), &[]);
+    let refund = RouteTarget::Job(rewheel_core::KindName::parse("refund").unwrap());
+    let config = load("kinds = [\"charge\"]\nevents = [\"attempts_exhausted\"]").unwrap();
+    assert_eq!(config.notify.route[0].to, refund);
+    check_route(
+        "to = \"job:Refund\"",
+        "4: notify.route.1.to: `Refund` is not a valid kind: a kind must",
+    );
+    check_route(
+        "to = \"job:rewheel.x\"",
+        "4: notify.route.1.to: `rewheel.x` is not a valid kind: a kind must not",
+    );
+    let to = "to = \"job:refund\"\n";
+    check_route(
+        &format!("{to}url = \"https://a.example\""),
+        "5: notify.route.1.url: does not apply to a job",
+    );
+    check_route(
+        &format!("{to}events = [\"takeover\"]"),
+        "5: notify.route.1.events: must not have `takeover`",
+    );
+    check_route(
+        &format!("{to}kinds = [\"refund\"]"),
+        "5: notify.route.1.kinds: must not have `refund`",
+    );
+}
+
 /// The example that users copy must work.
 #[test]
 fn the_example_of_the_documentation_is_read() {
@@ -121,8 +150,8 @@ fn the_example_of_the_documentation_is_read() {
     let notify = load(&example, &[]).unwrap().notify;
     let defaults = crate::notify::NotifyConfig::default();
     assert_eq!(notify.settings(), defaults.settings(), "the page shows the defaults");
-    let to: Vec<NotifyTarget> = notify.route.iter().map(|route| route.to).collect();
-    assert_eq!(to, [NotifyTarget::Slack, NotifyTarget::Feishu, NotifyTarget::Log]);
+    let to: Vec<String> = notify.route.iter().map(|route| route.to.to_string()).collect();
+    assert_eq!(to, ["slack", "feishu", "job:refund", "log"]);
 }
 
 /// The page names every event and every destination of a route.

@@ -123,6 +123,11 @@ fn who_and_what() -> Object {
             "Key that assigns the job to a shard. Null if it has none.",
         )
         .has("parent", or_null(id()), "Id of the parent: this job was submitted together with the result of the parent. Null if the job has no parent.")
+        .has(
+            "instant",
+            or_null(time()),
+            "Instant of the schedule that submitted the job. Null if no schedule did.",
+        )
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 
@@ -149,7 +154,7 @@ fn held_because() -> Value {
 fn job_example() -> Value {
     json!({
         "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
-        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "priority": 5, "attempt": 1,
+        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "instant": null, "priority": 5, "attempt": 1,
         "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
         "due": AT, "deadline": null,
         "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},

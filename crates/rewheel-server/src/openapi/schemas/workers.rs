@@ -89,5 +89,10 @@ fn work() -> Value {
         .has("deadline", or_null(time()), "No attempt starts after this time.")
         .has("attempt_timeout", duration(), "Timeout of this attempt.")
         .has("traceparent", or_null(text()), "Trace context of the submitter (W3C).")
+        .has(
+            "instant",
+            or_null(time()),
+            "Instant of the schedule that submitted the job. Null if no schedule did.",
+        )
         .open("A job claimed by a worker.")
 }

@@ -145,6 +145,11 @@ fn list_jobs() -> Operation {
             "Only follow-ups of this job: jobs that were submitted together with its result.",
             id(),
         )
+        .query(
+            "schedule",
+            "Only jobs of the schedule with this name. 404 if there is none.",
+            kind(),
+        )
         .query("category", "Only jobs whose latest failure has this category.", category())
         .query("q", "Only jobs with this text in the id, the key or the latest failure.", word())
         .query("due_after", "Only jobs that are due at this time or later.", time_asked())
@@ -154,4 +159,5 @@ fn list_jobs() -> Operation {
         .paged()
         .gives(200, "A page of jobs.", "JobPage")
         .reads()
+        .may(&[Code::NotFound])
 }

@@ -137,7 +137,7 @@ impl<'a> Batch<'a> {
         if change.if_version.is_some_and(|version| version != before.version) {
             return Changed::VersionChanged(before.version);
         }
-        let after = match change.what.apply(before, self.now, PAYLOAD_BYTES_MAX) {
+        let after = match change.apply(before, self.now, PAYLOAD_BYTES_MAX) {
             Ok(after) => after,
             Err(answer) => return answer,
         };

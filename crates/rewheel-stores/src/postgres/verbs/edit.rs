@@ -21,7 +21,7 @@ pub(super) async fn edit(
     if change.if_version.is_some_and(|version| version != before.version) {
         return Ok(Changed::VersionChanged(before.version));
     }
-    let after = match change.what.apply(&before, now, PAYLOAD_BYTES_MAX) {
+    let after = match change.apply(&before, now, PAYLOAD_BYTES_MAX) {
         Ok(after) => after,
         Err(answer) => return Ok(answer),
     };

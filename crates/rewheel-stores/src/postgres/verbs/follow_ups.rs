@@ -38,8 +38,8 @@ pub(super) async fn store(
     let parents = super::super::lanes::names(session, parents).await?;
     let mut follow_ups = FollowUps::default();
     for (settlement, lane) in submitting {
-        let tenant = parents.get(&lane).and_then(|lane| lane.tenant.as_ref());
-        follow_ups.add(settlement, tenant);
+        let parent = parents.get(&lane).ok_or_else(lanes_changed)?;
+        follow_ups.add(settlement, parent);
     }
     let jobs = std::mem::take(&mut follow_ups.jobs);
     let insert = FollowUps::insert(&jobs);

@@ -6,7 +6,8 @@ use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::row_address::Taken;
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_KEEP_RESULTS, SETTLE_SEEN,
+    FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_KEEP_RESULTS, SETTLE_PAYLOAD,
+    SETTLE_SEEN,
 };
 use super::audit::actor;
 use super::claim::columns;
@@ -42,7 +43,7 @@ impl PostgresStore {
         holder: HolderId,
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>> {
-        let plain = without_follow_ups(settlements);
+        let plain = plain_ones(settlements);
         let Some(keep) = all_succeeded(&plain) else {
             return self.settle_mixed(holder, settlements).await;
         };
@@ -67,9 +68,8 @@ impl PostgresStore {
         };
         // A job that another transaction changed meanwhile was skipped: an operator may want to cancel it, which does not undo the
         // result. So the remaining jobs are settled under locks, and so are those that submit jobs.
-        let is_done = |settled: &Settlement| {
-            done.contains(&settled.lease.job) && settled.follow_ups.is_empty()
-        };
+        let is_done =
+            |settled: &Settlement| done.contains(&settled.lease.job) && settled.is_plain();
         let rest: Vec<Settlement> =
             settlements.iter().filter(|settled| !is_done(settled)).cloned().collect();
         let mut rest = self.settle_mixed(holder, &rest).await?.into_iter();
@@ -117,9 +117,9 @@ impl PostgresStore {
     }
 }
 
-/// Returns the settlements that submit no jobs.
-fn without_follow_ups(settlements: &[Settlement]) -> Cow<'_, [Settlement]> {
-    let is_plain = |settled: &&Settlement| settled.follow_ups.is_empty();
+/// Returns the settlements that write nothing but the end of their jobs.
+fn plain_ones(settlements: &[Settlement]) -> Cow<'_, [Settlement]> {
+    let is_plain = |settled: &&Settlement| settled.is_plain();
     if settlements.iter().all(|settled| is_plain(&settled)) {
         return Cow::Borrowed(settlements);
     }
@@ -200,12 +200,32 @@ pub(in super::super) async fn settle_mixed(
         }
         answers.push(answer);
     }
+    write_payloads(session, settlements, &answers).await?;
     writes.flush(session, settler.now, settler.named()).await?;
     let by = (holder, &settler.who);
     let stored = follow_ups::store(session, submitting, by, settler.now).await?;
     let leases = settlements.iter().map(|settled| settled.lease);
     let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
     Ok((answers, lanes, stored))
+}
+
+/// Writes the payloads of settlements that were applied, before their rows move to other tables.
+async fn write_payloads(
+    session: &Session<'_>,
+    settlements: &[Settlement],
+    answers: &[Option<Settled>],
+) -> Result<(), VerbError> {
+    let applied = settlements
+        .iter()
+        .zip(answers)
+        .filter(|(_, answer)| matches!(answer, Some(Settled::Applied(_))));
+    let (ids, payloads): (Vec<Uuid>, Vec<&[u8]>) = applied
+        .filter_map(|(settled, _)| Some((uuid(settled.lease.job), settled.payload.as_deref()?)))
+        .unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    session.execute(&SETTLE_PAYLOAD, &[&ids, &payloads]).await.map(drop)
 }
 
 /// Returns the results, and the lanes of the jobs.

@@ -127,7 +127,10 @@ impl Settler {
         };
         if !settled.follow_ups.is_empty() {
             let lane = tx.lane_of(live.lane)?;
-            self.follow_ups.add(settled, lane.tenant.as_ref());
+            self.follow_ups.add(settled, &lane);
+        }
+        if let Some(payload) = &settled.payload {
+            tx.execute(include_str!("../sql/settle_payload.sql"), (live.seq, payload))?;
         }
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;

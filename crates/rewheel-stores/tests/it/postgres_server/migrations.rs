@@ -141,8 +141,9 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
         "DROP TABLE {name}.limits; DROP TABLE {name}.unreadable; ALTER TABLE {name}.kinds DROP COLUMN version; \
          DROP TABLE {name}.samples, {name}.kind_changes; \
          ALTER TABLE {name}.kinds DROP COLUMN changed, DROP COLUMN parked_until_ms; DROP FUNCTION {name}.change_number(); \
-         ALTER TABLE {name}.holders DROP COLUMN format; ALTER TABLE {name}.jobs DROP COLUMN parent; \
-         ALTER TABLE {name}.dead DROP COLUMN parent; ALTER TABLE {name}.finished DROP COLUMN parent; \
+         ALTER TABLE {name}.holders DROP COLUMN format; ALTER TABLE {name}.jobs DROP COLUMN parent, DROP COLUMN instant_ms; \
+         ALTER TABLE {name}.dead DROP COLUMN parent, DROP COLUMN instant_ms; \
+         ALTER TABLE {name}.finished DROP COLUMN parent, DROP COLUMN instant_ms; \
          ALTER TABLE {name}.audit DROP COLUMN submit; DROP FUNCTION {name}.submit_lane; DROP FUNCTION {name}.rewheel_submit; \
          ALTER TABLE {name}.finished DROP COLUMN ran_by, DROP COLUMN started_ms, DROP COLUMN duration_ms, \
          DROP COLUMN success_code; DROP TABLE {name}.results; \
