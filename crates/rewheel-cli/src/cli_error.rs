@@ -3,7 +3,7 @@
 use crate::screen;
 use rewheel_core::redact_urls;
 use rewheel_core::store::StoreError;
-use rewheel_engine::StartError;
+use rewheel_engine::{ScheduleError, StartError};
 use rewheel_server::ServeError;
 use rewheel_server::config::ConfigError;
 use rewheel_server::problem::Problem;
@@ -182,6 +182,9 @@ impl From<ServeError> for CliError {
             ServeError::Listen { .. } => CliError::new(exit::FAILED, error)
                 .hint("if another process uses this address, choose another one with --listen; port 0 takes any free port"),
             ServeError::Io(_) | ServeError::Engine(_) => CliError::new(exit::FAILED, error),
+            ServeError::Schedule { source: ScheduleError::Store(error), .. } => error.into(),
+            ServeError::Schedule { source: ScheduleError::Busy, .. } => CliError::new(exit::FAILED, error),
+            ServeError::Schedule { .. } => CliError::new(exit::USAGE, error),
             ServeError::Store(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),
             ServeError::Start(error) => CliError::new(exit::USAGE, error),
