@@ -20,8 +20,11 @@ impl Format {
     /// Jobs have a parent. An older release loses the parent when it moves a job to another table.
     pub const FOLLOW_UPS: Format = Format(1);
 
+    /// Jobs have a group. An older release would run them without their order.
+    pub const GROUPS: Format = Format(2);
+
     /// This release.
-    pub const CURRENT: Format = Format::FOLLOW_UPS;
+    pub const CURRENT: Format = Format::GROUPS;
 
     /// Creates a format from its stored number.
     pub const fn new(number: u32) -> Format {

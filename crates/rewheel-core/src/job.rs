@@ -3,9 +3,10 @@
 use crate::decision::DueReason;
 use crate::failure::Failure;
 use crate::format::Format;
+use crate::group::JobGroup;
 use crate::id::{Fence, HolderId, JobId, Version};
 use crate::limits::Limits;
-use crate::name::{Key, KindName, ShardKey, Tenant};
+use crate::name::{GroupKey, Key, KindName, ShardKey, Tenant};
 use crate::priority::Priority;
 use crate::shard::Shard;
 use crate::state::State;
@@ -76,6 +77,8 @@ pub struct NewJob {
     pub attempts_before: u32,
     /// The job whose settle submitted it. Stores set it, see [`Settlement::follow_ups`](crate::store::Settlement::follow_ups).
     pub parent: Option<JobId>,
+    /// Jobs with the same group key, kind and tenant run one at a time, in the order in which they were accepted.
+    pub group_key: Option<GroupKey>,
 }
 
 impl NewJob {
@@ -98,12 +101,19 @@ impl NewJob {
             traceparent: None,
             attempts_before: 0,
             parent: None,
+            group_key: None,
         }
     }
 
     /// Returns the format that every holder must know before the job is stored.
     pub fn format(&self) -> Format {
-        if self.parent.is_some() { Format::FOLLOW_UPS } else { Format::FIRST }
+        if self.group_key.is_some() {
+            Format::GROUPS
+        } else if self.parent.is_some() {
+            Format::FOLLOW_UPS
+        } else {
+            Format::FIRST
+        }
     }
 
     /// Returns the lane of the job.
@@ -117,7 +127,7 @@ impl NewJob {
         }
     }
 
-    /// Returns the job as stored at `created`: scheduled, not leased.
+    /// Returns the job as stored at `created`: scheduled, not leased. A job with a group is blocked until the store releases it.
     ///
     /// ```
     /// use rewheel::{Random, seconds};
@@ -142,6 +152,7 @@ impl NewJob {
             backoff: self.backoff,
             traceparent: self.traceparent.clone(),
             parent: self.parent,
+            group: self.group_key.clone().map(JobGroup::new),
             created,
             deadline: self.deadline.map(|deadline| deadline.resolve(created)),
             due: self.due.resolve(created),
@@ -200,6 +211,8 @@ pub struct Job {
     pub traceparent: Option<String>,
     /// The job whose settle submitted it.
     pub parent: Option<JobId>,
+    /// The group of the job.
+    pub group: Option<JobGroup>,
     /// When it was stored.
     pub created: Timestamp,
     /// Give up after this time.
@@ -232,6 +245,11 @@ impl Job {
     /// Returns the state without its data.
     pub const fn state(&self) -> State {
         self.status.state()
+    }
+
+    /// Returns whether the job waits for other jobs of its group.
+    pub fn is_blocked(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.blocked)
     }
 
     /// Returns whether the job was ever taken over. From then on its starts are recorded.

@@ -4,7 +4,7 @@
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
-use rewheel_core::{Failure, JobId, Limits, NewJob, NewKind, Tenant, When};
+use rewheel_core::{Failure, JobId, Limits, NewJob, NewKind, OnDead, Tenant, When};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ impl FollowUps {
             name: name.clone(),
             settings: "{}".to_owned(),
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
+            on_dead: OnDead::default(),
         };
         names.into_iter().map(kind).collect()
     }

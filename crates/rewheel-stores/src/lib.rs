@@ -24,6 +24,7 @@ mod wakeup;
 mod audit;
 mod batch;
 mod follow_ups;
+mod groups;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

@@ -9,6 +9,7 @@ pub mod claim;
 pub mod claim_limited;
 pub mod settle;
 pub mod follow_ups;
+pub mod groups;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

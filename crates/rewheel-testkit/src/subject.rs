@@ -6,8 +6,8 @@ use rewheel_core::store::{
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Failure, Format, HolderId, Job, JobId, Key, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
+    Actor, Decision, DueReason, Failure, Format, GroupKey, HolderId, Job, JobId, Key, KindName, Lane, Lease,
+    NewHolder, NewJob, NewKind, OnDead, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
     When,
 };
 use std::any::Any;
@@ -75,6 +75,7 @@ impl Subject {
                 name: KindName::parse(name).unwrap(),
                 settings: "{}".to_owned(),
                 takeovers_max: 3,
+                on_dead: OnDead::Continue,
             })
             .collect();
         self.store.put_kinds(&kinds, &Actor::new("suite")).await.unwrap();
@@ -119,6 +120,7 @@ impl Subject {
             traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
             attempts_before: 3,
             parent: Some(self.id()),
+            group_key: Some(GroupKey::parse("customer 17 '日本'").unwrap()),
         }
     }
 

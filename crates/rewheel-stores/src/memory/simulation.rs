@@ -20,6 +20,12 @@ pub enum Weakness {
     NoOverdue,
     /// A settle stores the jobs that it submits even if the store rejects the result.
     FollowUpsOfAnySettle,
+    /// All jobs of a group may run at once.
+    NoLine,
+    /// A group runs its newest job first.
+    NoOrder,
+    /// Ending a job releases no other job of its group, as if the process died in between.
+    NoReleaseAtEnd,
 }
 
 impl MemoryStore {

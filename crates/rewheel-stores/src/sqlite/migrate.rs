@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_scale.sql"),
     include_str!("migrations/0014_follow_ups.sql"),
     include_str!("migrations/0015_holds.sql"),
+    include_str!("migrations/0016_groups.sql"),
 ];
 
 /// Applies the missing migrations in one transaction. Processes that start at the same time wait

@@ -8,6 +8,7 @@ pub(super) mod limits;
 pub(super) mod settle;
 mod held;
 mod follow_ups;
+pub(super) mod groups;
 pub(super) mod ending;
 pub(super) mod lease;
 pub(super) mod sweep;
