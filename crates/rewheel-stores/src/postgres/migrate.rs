@@ -24,6 +24,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("scale", include_str!("migrations/0013_scale.sql")),
     ("follow_ups", include_str!("migrations/0014_follow_ups.sql")),
     ("holds", include_str!("migrations/0015_holds.sql")),
+    ("groups", include_str!("migrations/0016_groups.sql")),
 ];
 
 /// The migrations of this release.

@@ -20,6 +20,7 @@ pub(super) mod risks;
 pub(super) mod sample;
 pub(super) mod settle;
 pub(super) mod follow_ups;
+pub(super) mod groups;
 pub(super) mod sweep;
 mod tokens;
 pub(super) mod unreadable;
