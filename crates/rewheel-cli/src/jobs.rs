@@ -21,6 +21,7 @@ pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result
     let mut query: Vec<_> = args.state.iter().map(|state| ("state", state.as_str())).collect();
     query.extend(args.key.as_deref().map(|key| ("key", key)));
     query.extend(args.parent.as_deref().map(|parent| ("parent", parent)));
+    query.extend(args.group_key.as_deref().map(|key| ("group_key", key)));
     query.extend(conditions(&args.which));
     list_those(&query, &args.paging, client, output).await
 }
@@ -217,6 +218,9 @@ fn described(job: &Value, raw: &RawJob) -> String {
         "tenant",
         "shard_key",
         "parent",
+        "group_key",
+        "blocked",
+        "turn",
         "priority",
         "attempt",
         "attempts_max",

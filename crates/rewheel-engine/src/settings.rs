@@ -3,7 +3,7 @@
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
-use rewheel_core::{FailureRules, GiveUp, Limits, Policy};
+use rewheel_core::{FailureRules, GiveUp, Limits, OnDead, Policy};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -274,6 +274,10 @@ pub struct KindSettings {
     /// written to the store, so that nodes of an earlier release can read the settings.
     #[serde(skip_serializing_if = "Hold::is_default")]
     pub hold: Hold,
+    /// What a dead letter does to its group. Not written if it is the default, so that nodes of an earlier release can read the
+    /// settings.
+    #[serde(with = "on_dead", skip_serializing_if = "is_default")]
+    pub on_dead: OnDead,
     /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
@@ -307,6 +311,7 @@ impl Default for KindSettings {
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
             hold: Hold::Host,
+            on_dead: OnDead::Continue,
             breaker: None,
             failure_rules: FailureRules::new(),
             callback: None,
@@ -467,6 +472,31 @@ mod some_duration {
         from: D,
     ) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<Wrapped>::deserialize(from)?.map(|Wrapped(duration)| duration))
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_default(on_dead: &OnDead) -> bool {
+    *on_dead == OnDead::default()
+}
+
+mod on_dead {
+    //! Serializes `on_dead` for the API.
+
+    use rewheel_core::OnDead;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &OnDead, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(value.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<OnDead, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "continue" => Ok(OnDead::Continue),
+            "block" => Ok(OnDead::Block),
+            other => Err(D::Error::custom(format!("`{other}` is not `continue` or `block`"))),
+        }
     }
 }
 

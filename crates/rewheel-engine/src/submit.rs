@@ -16,10 +16,7 @@ use rewheel::{
     Backoff, Category, Class, Classify, FailedCall, Retry, Series, Spill, Step, Verdict,
 };
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
-use rewheel_core::{
-    Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey,
-    State, Status, Tenant, Timestamp, When,
-};
+use rewheel_core::{Fence, GroupKey, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey, State, Status, Tenant, Timestamp, When};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -111,6 +108,11 @@ impl<'a> Submit<'a> {
     /// Sets the shard key: jobs with the same key share a shard.
     pub fn shard_key(self, key: &str) -> Submit<'a> {
         self.with(|job| set_shard_key(job, key))
+    }
+
+    /// Sets the group: jobs of one kind and tenant with the same group key run one at a time, in the order in which they were accepted.
+    pub fn group_key(self, key: &str) -> Submit<'a> {
+        self.with(|job| set_group_key(job, key))
     }
 
     /// Sets the priority: 9 runs first, the default is 5.
@@ -320,6 +322,11 @@ pub(crate) fn set_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
 
 pub(crate) fn set_shard_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
     job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
+    Ok(())
+}
+
+pub(crate) fn set_group_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
+    job.group_key = Some(GroupKey::parse(key).map_err(|why| name("group_key", why))?);
     Ok(())
 }
 

@@ -7,6 +7,8 @@
 
 #[path = "simulation/fleet.rs"]
 mod fleet;
+#[path = "simulation/groups.rs"]
+mod groups;
 #[path = "simulation/model.rs"]
 mod model;
 #[path = "simulation/node.rs"]
@@ -132,4 +134,26 @@ fn a_store_that_leaves_forgotten_jobs_alone_is_noticed() {
 fn a_store_that_submits_for_settles_that_do_not_count_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::FollowUpsOfAnySettle), ..Rules::default() };
     is_noticed(&rules, "follow-ups of any settle");
+}
+
+#[test]
+fn a_store_that_runs_a_group_at_once_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoLine), ..Rules::default() };
+    is_noticed(&rules, "no line");
+}
+
+#[test]
+fn a_store_that_runs_a_group_out_of_order_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoOrder), ..Rules::default() };
+    is_noticed(&rules, "no order");
+}
+
+/// As if the process died after each end of a job and before the release of the next one.
+#[test]
+fn housekeeping_releases_what_no_other_call_did() {
+    let rules = Rules { weakness: Some(Weakness::NoReleaseAtEnd), ..Rules::default() };
+    for seed in 0..5 {
+        hold(seed, &simulate(seed, &rules));
+    }
+    is_noticed(&Rules { housekeeps_groups: false, ..rules }, "no housekeeping of groups");
 }

@@ -9,7 +9,7 @@ use crate::config::KindDefaults;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
-use rewheel_core::{Action, FailureRule, FailureRules, Kind, State};
+use rewheel_core::{Action, FailureRule, FailureRules, Kind, OnDead, State};
 use rewheel_engine::{BreakerSettings, BudgetSettings, Hold, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
@@ -175,6 +175,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         hold: Hold::Off,
+        on_dead: OnDead::Block,
         concurrency_max: Some(1),
         fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),

@@ -14,18 +14,19 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
-use rewheel_core::{JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When};
+use rewheel_core::{GroupKey, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When};
 use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
 
 /// Every field of a submitted job.
-pub(crate) const FIELDS: [&str; 12] = [
+pub(crate) const FIELDS: [&str; 13] = [
     "kind",
     "payload",
     "key",
     "tenant",
     "shard_key",
+    "group_key",
     "priority",
     "delay",
     "due",
@@ -73,6 +74,7 @@ pub(crate) fn parse_at(
     let key = fields.text("key", Key::parse);
     let tenant = fields.text("tenant", Tenant::parse);
     let shard_key = fields.text("shard_key", ShardKey::parse);
+    let group_key = fields.text("group_key", GroupKey::parse);
     let priority = fields.number("priority", priority);
     let due = due(&mut fields);
     let deadline = fields.text("deadline", rfc3339::parse);
@@ -103,6 +105,7 @@ pub(crate) fn parse_at(
         tenant,
         key,
         shard_key,
+        group_key,
         priority: priority.unwrap_or_default(),
         due: due.unwrap_or(When::In(Duration::ZERO)),
         deadline: deadline.map(When::At),

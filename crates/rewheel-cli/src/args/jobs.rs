@@ -5,12 +5,13 @@ use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
 /// The options of `submit` that apply to one job.
-const ONE_JOB: [&str; 13] = [
+const ONE_JOB: [&str; 14] = [
     "kind",
     "payload",
     "key",
     "tenant",
     "shard_key",
+    "group_key",
     "priority",
     "delay",
     "due",
@@ -50,6 +51,10 @@ pub(crate) struct Submit {
     /// Set the shard key; the tenant and the shard key select the shard
     #[arg(long)]
     pub(crate) shard_key: Option<String>,
+
+    /// Set the group: jobs with this group key run one at a time, in order
+    #[arg(long)]
+    pub(crate) group_key: Option<String>,
 
     /// Set the priority from 0 to 9; 9 runs first (default 5)
     #[arg(long, allow_negative_numbers = true)]
@@ -222,6 +227,10 @@ pub(crate) struct List {
     /// Match the jobs that the result of this job submitted
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<String>,
+
+    /// Match the jobs of the group with this key
+    #[arg(long)]
+    pub(crate) group_key: Option<String>,
 
     #[command(flatten)]
     pub(crate) which: Which,

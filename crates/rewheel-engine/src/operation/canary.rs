@@ -74,6 +74,7 @@ mod tests {
             backoff: None,
             traceparent: None,
             parent: None,
+            group: None,
             created: now,
             deadline: None,
             due: now,

@@ -1,6 +1,7 @@
 //! Records what every engine and worker of a simulation does, and compares it with what is allowed.
 
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
+use crate::groups::Lines;
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
 use rewheel_core::{Fence, HolderId, Job, JobId, KindName, Lane, State, Status, Timestamp};
@@ -87,6 +88,7 @@ pub(crate) struct Model {
     pub(crate) store: MemoryStore,
     started: Instant,
     book: Mutex<Book>,
+    lines: Mutex<Lines>,
 }
 
 /// The result of a simulation.
@@ -116,11 +118,16 @@ pub(crate) fn now() -> Instant {
 
 impl Model {
     pub(crate) fn new(fleet: Fleet, store: MemoryStore, started: Instant) -> Arc<Model> {
-        Arc::new(Model { fleet, store, started, book: Mutex::default() })
+        let (book, lines) = (Mutex::default(), Mutex::default());
+        Arc::new(Model { fleet, store, started, book, lines })
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().expect("nothing panics with it")
+    }
+
+    pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().expect("nothing panics with it")
     }
 
     pub(crate) fn result(&self) -> Result {
@@ -196,14 +203,16 @@ impl Model {
             if let Status::Leased { holder, .. } = job.status { Some(holder) } else { None };
         let lane = job.lane.clone();
         self.tell(&format!("{} of {} starts in {who:?}, fence {}", job.id, lane.kind, job.fence));
-        let number = {
+        let (number, is_first) = {
             let mut book = self.book();
             book.last_run += 1;
-            *book.runs.entry(job.id).or_default() += 1;
+            let runs = book.runs.entry(job.id).or_default();
+            *runs += 1;
+            let is_first = *runs == 1;
             let number = book.last_run;
             let running = Running { who, lane, job: job.id, fence: job.fence, holder };
             book.running.insert(number, running);
-            number
+            (number, is_first)
         };
         self.count(match who {
             Who::Engine(_) => "attempts in engines",
@@ -211,6 +220,7 @@ impl Model {
         });
         let store_now = self.store.now().await.expect("the store itself never fails");
         self.check_pause(who, job, store_now);
+        self.check_group(job, is_first).await;
         let here = self.running_in(who, |_| true).await;
         self.check_most(who, "concurrency", PLACES, here);
         for limit in self.fleet.limits(&job.lane) {

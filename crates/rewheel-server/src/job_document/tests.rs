@@ -30,6 +30,7 @@ pub(super) fn job() -> Job {
         backoff: None,
         traceparent: None,
         parent: None,
+        group: None,
         created: NOW,
         deadline: None,
         due: NOW,

@@ -44,7 +44,7 @@ impl World {
     /// Returns whether a job without a holder has to wait for others of its group.
     pub(super) fn is_behind(&self, row: &Row) -> bool {
         let line = line_of(row).and_then(|name| self.groups.lines.get(&name));
-        line.is_some_and(|line| line.head != Some(row.job.id)) && !self.is_weak(Weakness::NoLine)
+        line.is_some_and(|line| line.head != Some(row.job.id))
     }
 
     /// Keeps the line of a job up to date after the job got another state.
@@ -93,6 +93,9 @@ impl World {
     fn next_of(&self, name: &LineName) -> Option<JobId> {
         let line = self.groups.lines.get(name)?;
         let blocks = self.kinds.get(&name.0).is_some_and(|row| row.kind.on_dead.blocks());
+        if self.is_weak(Weakness::NoLine) {
+            return line.members.values().copied().find(|job| self.jobs[job].job.is_blocked());
+        }
         let counts = |job: &JobId| blocks || self.jobs[job].job.state() != State::Dead;
         if line.head.filter(counts).is_some() {
             return None;

@@ -24,6 +24,7 @@ pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
         backoff: None,
         traceparent: None,
         parent: None,
+        group: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),

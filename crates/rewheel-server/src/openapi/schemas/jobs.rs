@@ -100,6 +100,9 @@ fn who_and_what() -> Object {
             "Key that assigns the job to a shard. Null if it has none.",
         )
         .has("parent", or_null(id()), "Id of the parent: the job whose result submitted this job. Null if the job has no parent.")
+        .has("group_key", or_null(text()), "Key of the group. The jobs of a group run one at a time, in the order of their submits. Null if the job has no group.")
+        .has("blocked", flag(), "True while the job is scheduled and an earlier job of its group has not ended.")
+        .has("turn", or_null(count()), "Number that grows with every release of a job of the group. Null before the first release, and if the job has no group.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 
@@ -126,7 +129,7 @@ fn held_because() -> Value {
 fn job_example() -> Value {
     json!({
         "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
-        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "priority": 5, "attempt": 1,
+        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "group_key": null, "blocked": false, "turn": null, "priority": 5, "attempt": 1,
         "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
         "due": AT, "deadline": null,
         "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},

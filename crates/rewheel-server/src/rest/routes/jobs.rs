@@ -123,6 +123,7 @@ fn list_jobs() -> Operation {
         .query("tenant", "Only jobs of this tenant.", name(128))
         .query("key", key, name(255))
         .query("parent", "Only jobs that the result of this job submitted.", id())
+        .query("group_key", "Only jobs of the group with this key.", name(255))
         .query("category", "Only jobs whose latest failure has this category.", category())
         .query("q", "Only jobs with this text in the id, the key or the latest failure.", word())
         .query("due_after", "Only jobs that are due at this time or later.", time_asked())

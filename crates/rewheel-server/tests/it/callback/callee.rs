@@ -103,6 +103,7 @@ pub(super) fn job(payload: &Value) -> Job {
         backoff: None,
         traceparent: None,
         parent: None,
+        group: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),
