@@ -135,6 +135,7 @@ pages! {
     the_page_about_limits_runs("docs/limits.md", limits(), ["curl", "jq"]);
     the_page_about_workers_runs("docs/workers.md", "", ["curl", "jq"]);
     the_guide_to_follow_ups_runs("docs/guide/follow-ups.md", "", ["curl", "python3"]);
+    the_guide_to_groups_runs("docs/guide/groups.md", "", ["curl", "python3"]);
 }
 
 /// Pages that a test of the examples runs, because it has the programs that they show.
