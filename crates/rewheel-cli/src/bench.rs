@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The arguments of `rewheel bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// Name the benchmarks to run (default: all except `scale`)
+    /// Name the benchmarks to run (default: all except `groups` and `scale`)
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
     /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
@@ -65,6 +65,9 @@ pub(crate) struct BenchArgs {
     pub(crate) otlp: Option<String>,
 }
 
+/// The number of jobs in each group of the benchmark `groups`.
+const GROUP_OF: usize = 10;
+
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
@@ -78,6 +81,8 @@ pub(crate) enum Bench {
     Wheel,
     /// Call a local echo server by HTTP callbacks, compared with `wrk` if that is installed
     Callback,
+    /// Submit and drain jobs in groups of ten, compared with the same jobs without groups; not run by default
+    Groups,
     /// Compare a large store with a small store: idle nodes, claims, statistics; not run by default
     Scale,
 }
@@ -93,7 +98,7 @@ impl BenchArgs {
     }
 
     fn wants(&self, bench: Bench) -> bool {
-        let is_usual = bench != Bench::Scale && self.what.is_empty();
+        let is_usual = !matches!(bench, Bench::Scale | Bench::Groups) && self.what.is_empty();
         is_usual || self.what.contains(&bench)
     }
 
@@ -137,6 +142,10 @@ struct Rounds {
     slept: Vec<f64>,
     called: Vec<f64>,
     wrk: Vec<f64>,
+    grouped_submit: Vec<f64>,
+    grouped_drain: Vec<f64>,
+    single_submit: Vec<f64>,
+    single_drain: Vec<f64>,
 }
 
 impl Rounds {
@@ -150,11 +159,26 @@ impl Rounds {
                 self.raw_drain.push(drain);
             }
             let name = name("drain");
-            let measured = subject::round(&place.make(&name).await?, args).await;
+            let measured = subject::round(&place.make(&name).await?, args, None).await;
             place.clear(&name).await?;
             let (submit, drain) = measured?;
             self.submit.push(submit);
             self.drain.push(drain);
+        }
+        if args.wants(Bench::Groups) {
+            // One after the other, so that both meet the same disk and the same neighbours.
+            for group_of in [None, Some(GROUP_OF)] {
+                let name = name(if group_of.is_some() { "grouped" } else { "single" });
+                let measured = subject::round(&place.make(&name).await?, args, group_of).await;
+                place.clear(&name).await?;
+                let (submit, drain) = measured?;
+                let (submits, drains) = match group_of {
+                    Some(_) => (&mut self.grouped_submit, &mut self.grouped_drain),
+                    None => (&mut self.single_submit, &mut self.single_drain),
+                };
+                submits.push(submit);
+                drains.push(drain);
+            }
         }
         if args.wants(Bench::Latency) {
             let name = name("latency");
@@ -200,6 +224,14 @@ impl Rounds {
         if args.wants(Bench::Latency) {
             report.add(Row::times("latency", "claimed", self.claimed));
             report.add(Row::times("latency", "direct", self.direct));
+        }
+        if args.wants(Bench::Groups) {
+            let row = Row::rates("groups submit", "groups of 10", self.grouped_submit);
+            report.add(row.versus("no groups", &self.single_submit));
+            let row = Row::rates("groups drain", "groups of 10", self.grouped_drain);
+            report.add(row.versus("no groups", &self.single_drain));
+            report.add(Row::rates("groups submit", "no groups", self.single_submit));
+            report.add(Row::rates("groups drain", "no groups", self.single_drain));
         }
         if args.wants(Bench::Wheel) {
             report.add(Row::times("wheel", "rewheel", self.fired));

@@ -16,7 +16,10 @@ use rewheel::{
     Backoff, Category, Class, Classify, FailedCall, Retry, Series, Spill, Step, Verdict,
 };
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
-use rewheel_core::{Fence, GroupKey, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey, State, Status, Tenant, Timestamp, When};
+use rewheel_core::{
+    Fence, GroupKey, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError,
+    ShardKey, State, Status, Tenant, Timestamp, When,
+};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -455,6 +458,10 @@ fn is_simple(insert: &Insert<'_>) -> bool {
 fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)> {
     let [job] = insert.jobs else { return None };
     let is_now = job.due == When::In(Duration::ZERO);
+    if job.group_key.is_some() {
+        // Only the store knows whether it may run.
+        return None;
+    }
     if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_lease_expired() {
         return None;
     }

@@ -14,7 +14,9 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
-use rewheel_core::{GroupKey, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When};
+use rewheel_core::{
+    GroupKey, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When,
+};
 use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;

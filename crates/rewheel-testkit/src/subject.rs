@@ -6,9 +6,9 @@ use rewheel_core::store::{
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Failure, Format, GroupKey, HolderId, Job, JobId, Key, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, OnDead, Priority, Retain, Role, Shard, ShardKey, State, Tenant, Timestamp,
-    When,
+    Actor, Decision, DueReason, Failure, Format, GroupKey, HolderId, Job, JobId, Key, KindName,
+    Lane, Lease, NewHolder, NewJob, NewKind, OnDead, Priority, Retain, Role, Shard, ShardKey,
+    State, Tenant, Timestamp, When,
 };
 use std::any::Any;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{KindName, NewJob, Report, SecretUrl, ShardKey};
+use rewheel_core::{GroupKey, KindName, NewJob, Report, SecretUrl, ShardKey};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_server::telemetry;
 use std::sync::Arc;
@@ -29,8 +29,12 @@ pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
     Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
-/// Submits, then drains. Returns both rates in jobs per second.
-pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64)> {
+/// Submits, then drains; in groups of this many jobs, if any. Returns both rates in jobs per second.
+pub(super) async fn round(
+    url: &SecretUrl,
+    args: &BenchArgs,
+    group_of: Option<usize>,
+) -> Result<(f64, f64)> {
     let store = open(url).await?;
     let settings = KindSettings { keep_succeeded: args.keep_succeeded, ..KindSettings::default() };
     // An engine without a handler: the jobs wait.
@@ -39,9 +43,12 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
     let payload = vec![b'7'; args.payload_bytes];
     let shard_key =
         |nth: usize| ShardKey::parse(&nth.checked_rem(args.shard_keys)?.to_string()).ok();
+    let groups = group_of.map(|jobs| args.jobs().div_ceil(jobs));
+    let group_key = |nth: usize| GroupKey::parse(&format!("customer-{}", nth % groups?)).ok();
     let jobs: Vec<NewJob> = (0..args.jobs())
         .map(|nth| NewJob {
             shard_key: shard_key(nth),
+            group_key: group_key(nth),
             ..NewJob::new(submitter.new_id(), kind.clone(), payload.clone())
         })
         .collect();

@@ -48,9 +48,10 @@ impl Filter {
             && self.tenant.as_ref().is_none_or(|tenant| job.lane.tenant.as_ref() == Some(tenant))
             && self.key.as_ref().is_none_or(|key| job.key.as_ref() == Some(key))
             && self.parent.is_none_or(|parent| job.parent == Some(parent))
-            && self.group_key.as_ref().is_none_or(|key| {
-                job.group.as_ref().is_some_and(|group| group.key == *key)
-            })
+            && self
+                .group_key
+                .as_ref()
+                .is_none_or(|key| job.group.as_ref().is_some_and(|group| group.key == *key))
             && self.category.is_none_or(|category| {
                 job.failure.as_ref().is_some_and(|failure| failure.category() == category)
             })

@@ -2,7 +2,9 @@
 
 use super::{BulkVerb, Preview};
 use rewheel_core::store::{Count, Cursor, Filter, PageRequest, Store, StoreResult};
-use rewheel_core::{GroupKey, Incident, Job, JobId, Key, KindName, Limits, State, Tenant, Timestamp};
+use rewheel_core::{
+    GroupKey, Incident, Job, JobId, Key, KindName, Limits, State, Tenant, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of rows to count, so that a waiting user gets a response.

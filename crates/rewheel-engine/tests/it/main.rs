@@ -11,6 +11,7 @@ mod engine;
 mod fairness;
 mod fleet;
 mod follow_ups;
+mod groups;
 mod gather;
 mod held;
 mod hold;

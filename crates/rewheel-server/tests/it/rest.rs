@@ -13,6 +13,7 @@ mod events;
 mod fleet;
 mod metrics;
 mod workers;
+mod groups;
 mod operations;
 mod gzip;
 mod room;

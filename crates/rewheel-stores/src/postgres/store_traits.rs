@@ -4,14 +4,15 @@ use super::PostgresStore;
 use super::fleet::Fleet;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, groups, kinds, lease, limits, prune, read, reserve, risks, sample, unreadable,
+    budgets, claim, failures, groups, kinds, lease, limits, prune, read, reserve, risks, sample,
+    unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
     Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };

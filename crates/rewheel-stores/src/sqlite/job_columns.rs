@@ -6,8 +6,8 @@ use super::transaction::Transaction;
 use super::verbs::groups::BLOCKED;
 use crate::job_columns::{Column, JobColumns, StatusColumn};
 use rewheel_core::{
-    Fence, GroupKey, HolderId, Job, JobGroup, JobId, Key, Lane, NewJob, ShardKey, State, Status, Turn,
-    Version,
+    Fence, GroupKey, HolderId, Job, JobGroup, JobId, Key, Lane, NewJob, ShardKey, State, Status,
+    Turn, Version,
 };
 use rusqlite::{Row, Statement};
 

@@ -85,8 +85,9 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
             attempts_before: now.attempts_before,
             failure: now.failure.clone(),
             // A redrive is another turn of its group.
-            group: stored.group.clone().map(|group| {
-                JobGroup { turn: now.group.as_ref().and_then(|group| group.turn), ..group }
+            group: stored.group.clone().map(|group| JobGroup {
+                turn: now.group.as_ref().and_then(|group| group.turn),
+                ..group
             }),
             ..stored.clone()
         };

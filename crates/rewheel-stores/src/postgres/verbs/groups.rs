@@ -139,8 +139,10 @@ async fn release(
     if rows.is_empty() {
         return Ok((HashSet::new(), BTreeSet::new()));
     }
-    let found: BTreeSet<(Line, Uuid)> =
-        rows.iter().map(|row| Ok((line(row)?, row.try_get(3)?))).collect::<Result<_, VerbError>>()?;
+    let found: BTreeSet<(Line, Uuid)> = rows
+        .iter()
+        .map(|row| Ok((line(row)?, row.try_get(3)?)))
+        .collect::<Result<_, VerbError>>()?;
     let [keys, kinds, tenants] = columns(found.iter().map(|(line, _)| line));
     let jobs: Vec<Uuid> = found.iter().map(|(_, job)| *job).collect();
     let waited = how == Release::AfterWait;

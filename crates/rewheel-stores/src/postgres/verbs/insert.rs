@@ -6,7 +6,9 @@ use super::super::job_columns::array_params;
 use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY, TAKE_KEYS};
+use super::super::statements::{
+    FIND_KEYS, FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY, TAKE_KEYS,
+};
 use super::formats::refuse_for_old_holders;
 use crate::batch::{check_backoff, leave_out};
 use crate::groups::{Line, Release};

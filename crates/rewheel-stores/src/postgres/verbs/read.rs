@@ -9,7 +9,8 @@ use super::super::row::{
 use super::super::session::{Param, Session};
 use super::super::statements::{
     ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, CHILDREN_DEAD, CHILDREN_FINISHED, CHILDREN_LIVE, FIND, GET,
-    GROUPED_DEAD, GROUPED_FINISHED, GROUPED_LIVE, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, UNANNOUNCED,
+    GROUPED_DEAD, GROUPED_FINISHED, GROUPED_LIVE, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
+    UNANNOUNCED,
 };
 use super::unreadable::readable;
 use crate::audit::facts;

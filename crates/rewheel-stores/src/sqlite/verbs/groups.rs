@@ -13,7 +13,10 @@ use rewheel_core::store::{GroupsReleased, StoreResult};
 use rewheel_core::{Job, JobId, State};
 
 impl SqliteStore {
-    pub(in super::super) async fn release_lines(&self, limit: usize) -> StoreResult<GroupsReleased> {
+    pub(in super::super) async fn release_lines(
+        &self,
+        limit: usize,
+    ) -> StoreResult<GroupsReleased> {
         let after = self.shared.groups_checked.get();
         // Usually no line needs anything: then the writer is not asked.
         let (checked, last, needy) = self.read(move |tx| check(tx, &after, limit)).await?;

@@ -62,9 +62,8 @@ fn release(
     jobs: &[NewJob],
     answers: &[Inserted],
 ) -> Result<(), VerbError> {
-    let stored = jobs.iter().zip(answers).filter(|(_, answer)| {
-        matches!(answer, Inserted::Created { .. })
-    });
+    let stored =
+        jobs.iter().zip(answers).filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
     let lines: BTreeSet<Line> = stored.filter_map(|(job, _)| Line::of_new(job)).collect();
     for line in &lines {
         groups::release(tx, line, Release::WithInsert)?;

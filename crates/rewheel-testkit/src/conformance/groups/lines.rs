@@ -72,8 +72,7 @@ pub async fn never_have_two_leases(subject: &Subject) {
         ran += claimed.len();
         let next: Vec<NewJob> = left.drain(..left.len().min(5)).collect();
         let settle = |lease| Step::Settle(holder, Settlement::succeed(lease));
-        let mut steps: Vec<Step> =
-            claimed.iter().map(|leased| settle(leased.lease())).collect();
+        let mut steps: Vec<Step> = claimed.iter().map(|leased| settle(leased.lease())).collect();
         steps.extend(stored.map(Step::PauseAndResume));
         stored = next.last().map(|job| job.id).or(stored);
         if !next.is_empty() {
