@@ -1,5 +1,7 @@
 //! Settings of an engine and of a kind.
 
+mod words;
+
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
@@ -262,7 +264,7 @@ pub struct KindSettings {
     /// Number of takeovers during an attempt after which a job becomes a dead letter. The first takeover of a job does not count.
     pub takeovers_max: u32,
     /// What happens to a job that is given up.
-    #[serde(with = "give_up")]
+    #[serde(with = "words::give_up")]
     pub on_give_up: GiveUp,
     /// Retention of succeeded jobs; `0s`: not kept.
     #[serde(with = "duration::serde")]
@@ -276,7 +278,7 @@ pub struct KindSettings {
     pub hold: Hold,
     /// What a dead letter does to its group. Not written if it is the default, so that nodes of an earlier release can read the
     /// settings.
-    #[serde(with = "on_dead", skip_serializing_if = "is_default")]
+    #[serde(with = "words::on_dead", skip_serializing_if = "is_default")]
     pub on_dead: OnDead,
     /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -478,47 +480,4 @@ mod some_duration {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_default(on_dead: &OnDead) -> bool {
     *on_dead == OnDead::default()
-}
-
-mod on_dead {
-    //! Serializes `on_dead` for the API.
-
-    use rewheel_core::OnDead;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &OnDead, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(value.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<OnDead, D::Error> {
-        match String::deserialize(from)?.as_str() {
-            "continue" => Ok(OnDead::Continue),
-            "block" => Ok(OnDead::Block),
-            other => Err(D::Error::custom(format!("`{other}` is not `continue` or `block`"))),
-        }
-    }
-}
-
-mod give_up {
-    //! Serializes `on_give_up` for the API.
-
-    use rewheel_core::GiveUp;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &GiveUp, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match value {
-            GiveUp::Dead => "dead",
-            GiveUp::Fail => "fail",
-        })
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<GiveUp, D::Error> {
-        match String::deserialize(from)?.as_str() {
-            "dead" => Ok(GiveUp::Dead),
-            "fail" => Ok(GiveUp::Fail),
-            other => Err(D::Error::custom(format!("`{other}` is not `dead` or `fail`"))),
-        }
-    }
 }

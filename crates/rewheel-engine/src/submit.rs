@@ -1,9 +1,12 @@
 //! Submits jobs: one typed job, or a batch.
 
 mod many;
+mod id_time;
 pub(crate) mod payload_limit;
 
 pub use self::many::{IntoSubmit, SubmitMany};
+
+pub(crate) use self::id_time::IdTime;
 
 use crate::admission::Ticket;
 use crate::engine::Engine;
@@ -481,27 +484,4 @@ pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fe
     let overdue = due.plus(timeout).plus(direct.grace);
     let status = Status::Leased { holder: direct.holder, overdue, wanted: None };
     Job { due, status, fence, ..job.to_job(due) }
-}
-
-/// The source of the time in an id. It only orders ids; nothing depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdTime {
-    /// This machine's clock: later ids sort later, which keeps indexes compact.
-    Machine,
-    /// None: the same random numbers give the same ids.
-    None,
-}
-
-impl IdTime {
-    pub(crate) fn now(self) -> Timestamp {
-        match self {
-            IdTime::None => Timestamp::from_millis(0),
-            IdTime::Machine => {
-                #[expect(clippy::disallowed_methods, reason = "the time in an id decides nothing")]
-                let now = std::time::SystemTime::now();
-                let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0))
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@ pub(super) mod change;
 mod edit;
 pub(super) mod claim;
 pub(super) mod insert;
+mod numbered_lanes;
 pub(super) mod kinds;
 pub(super) mod lease;
 pub(super) mod limits;

@@ -3,8 +3,9 @@
 use super::super::error::VerbError;
 use super::super::session::Session;
 use super::groups::Freed;
-use super::insert::{Insertion, Numbered, find_states, lanes, lanes_changed};
+use super::insert::{Insertion, find_states, lanes_changed};
 use super::kinds;
+use super::numbered_lanes::{Numbered, lanes};
 use super::writes::{Live, Writes};
 use crate::follow_ups::{FollowUps, Letter};
 use crate::groups::Line;

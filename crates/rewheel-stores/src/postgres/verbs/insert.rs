@@ -10,6 +10,7 @@ use super::super::statements::{
     FIND_KEYS, FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY, TAKE_KEYS,
 };
 use super::formats::refuse_for_old_holders;
+use super::numbered_lanes::{Numbered, lanes};
 use crate::batch::{check_backoff, leave_out};
 use crate::groups::{Line, Release};
 use crate::payload::payload_hash;
@@ -99,41 +100,6 @@ impl PostgresStore {
     }
 }
 
-/// The lanes of a batch whose kinds exist.
-pub(in super::super) struct Numbered {
-    /// The lane number of each job.
-    of_jobs: Vec<Option<i32>>,
-    /// The lane numbers, each once in ascending order, and their lanes.
-    numbers: Vec<i32>,
-    lanes: Vec<Lane>,
-}
-
-impl Numbered {
-    pub(super) fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
-        let mut last: Option<(&NewJob, Option<i32>)> = None;
-        let number_of = |job| {
-            // Most jobs of a batch are in the same lane as the job before.
-            let number = match last {
-                Some((before, number)) if before.is_beside(job) => number,
-                Some(_) | None => numbers.get(&job.lane()).copied(),
-            };
-            last = Some((job, number));
-            number
-        };
-        let of_jobs = jobs.iter().map(number_of).collect();
-        let mut named: Vec<(i32, Lane)> =
-            numbers.into_iter().map(|(lane, number)| (number, lane)).collect();
-        named.sort_unstable_by_key(|(number, _)| *number);
-        let (numbers, lanes) = named.into_iter().unzip();
-        Numbered { of_jobs, numbers, lanes }
-    }
-
-    /// Returns whether one number stands for two lanes: one was cached before a restore, the other after it.
-    fn is_ambiguous(&self) -> bool {
-        self.numbers.windows(2).any(|pair| pair[0] == pair[1])
-    }
-}
-
 /// Returns the lines that stored jobs joined.
 fn stored_lines(jobs: &[NewJob], answers: &[Inserted]) -> BTreeSet<Line> {
     let stored = jobs.iter().zip(answers);
@@ -146,19 +112,6 @@ pub(in super::super) fn lanes_changed() -> StoreError {
     StoreError::Unavailable(
         "kinds or lanes changed while their jobs were being stored: repeat the request".into(),
     )
-}
-
-/// The lanes of a batch, each once.
-pub(super) fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
-    let mut lanes: HashSet<Lane> = HashSet::new();
-    let mut last: Option<&NewJob> = None;
-    for job in jobs {
-        if !last.is_some_and(|last| last.is_beside(job)) {
-            lanes.insert(job.lane());
-        }
-        last = Some(job);
-    }
-    lanes.into_iter().collect()
 }
 
 /// One batch being stored.
