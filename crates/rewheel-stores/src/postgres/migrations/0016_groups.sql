@@ -32,8 +32,8 @@ CREATE TABLE rewheel.group_heads (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 
 -- As before, with the parameter group_key.
-DROP FUNCTION rewheel.rewheel_submit(text, text, text, text, integer, interval, timestamptz, timestamptz, integer, interval, text, text, uuid);
-CREATE FUNCTION rewheel.rewheel_submit(
+DROP FUNCTION IF EXISTS rewheel.rewheel_submit(text, text, text, text, integer, interval, timestamptz, timestamptz, integer, interval, text, text, uuid);
+CREATE OR REPLACE FUNCTION rewheel.rewheel_submit(
     kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
     delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
     attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
