@@ -47,9 +47,18 @@ impl PostgresStore {
     /// Finishes after the commit what a transaction did to lines. If that fails, housekeeping does it.
     pub(super) async fn after_groups(&self, freed: Freed) {
         if !freed.lanes.is_empty() {
-            self.shared.woken.wake(self.shared.lanes.report(freed.lanes));
+            self.wake(self.shared.lanes.report(freed.lanes));
         }
         self.release_lines(&freed.lines, Release::AfterWait).await;
+    }
+
+    /// As `after_groups`, after a settle: this node has a free slot for the next job, so it does not wake the others.
+    pub(super) async fn after_settled_groups(&self, mut freed: Freed) {
+        let lanes = std::mem::take(&mut freed.lanes);
+        if !lanes.is_empty() {
+            self.shared.woken.wake(self.shared.lanes.report(lanes));
+        }
+        self.after_groups(freed).await;
     }
 
     /// Gives lines without a head their smallest members as heads. If that fails, housekeeping does it.
@@ -64,12 +73,22 @@ impl PostgresStore {
 
     async fn try_release(&self, lines: &BTreeSet<Line>, how: Release) -> StoreResult<usize> {
         let session = self.transaction().await?;
-        let released = release_stale(&session, lines, how).await;
-        let (lanes, released) = session.end(released).await?;
+        let released = release(&session, lines, how, None).await;
+        Ok(self.released(session.end(released).await?))
+    }
+
+    /// As `try_release`, for lines whose head may be a dead letter that does not hold them up any more.
+    async fn release_stale(&self, lines: &BTreeSet<Line>) -> StoreResult<usize> {
+        let session = self.transaction().await?;
+        let released = release_stale(&session, lines).await;
+        Ok(self.released(session.end(released).await?))
+    }
+
+    fn released(&self, (lanes, lines): (HashSet<i32>, BTreeSet<Line>)) -> usize {
         if !lanes.is_empty() {
             self.wake(self.shared.lanes.report(lanes));
         }
-        Ok(released)
+        lines.len()
     }
 
     pub(in super::super) async fn release_groups_batch(
@@ -91,7 +110,7 @@ impl PostgresStore {
         if needy.is_empty() {
             return Ok(GroupsReleased { checked, released: 0 });
         }
-        let released = self.try_release(&needy, Release::AfterWait).await?;
+        let released = self.release_stale(&needy).await?;
         Ok(GroupsReleased { checked, released })
     }
 }
@@ -105,7 +124,7 @@ pub(super) async fn leave(
 ) -> Result<Freed, VerbError> {
     let rows = session.query(&GROUP_LEAVE, &[&ended, &died]).await?;
     let lines: BTreeSet<Line> = rows.iter().map(line).collect::<Result<_, _>>()?;
-    let (lanes, released) = release(session, &lines, Release::AfterWait, now).await?;
+    let (lanes, released) = release(session, &lines, Release::AfterWait, Some(now)).await?;
     let lines = lines.difference(&released).cloned().collect();
     Ok(Freed { lanes, lines })
 }
@@ -113,15 +132,10 @@ pub(super) async fn leave(
 async fn release_stale(
     session: &Session<'_>,
     lines: &BTreeSet<Line>,
-    how: Release,
-) -> Result<(HashSet<i32>, usize), VerbError> {
-    let now = session.now().await?;
-    if how == Release::AfterWait {
-        let [keys, kinds, tenants] = columns(lines.iter());
-        session.execute(&GROUP_STALE, &[&keys, &kinds, &tenants]).await?;
-    }
-    let (lanes, released) = release(session, lines, how, now).await?;
-    Ok((lanes, released.len()))
+) -> Result<(HashSet<i32>, BTreeSet<Line>), VerbError> {
+    let [keys, kinds, tenants] = columns(lines.iter());
+    session.execute(&GROUP_STALE, &[&keys, &kinds, &tenants]).await?;
+    release(session, lines, Release::AfterWait, None).await
 }
 
 /// Returns the lanes of the released jobs, and their lines.
@@ -129,7 +143,7 @@ async fn release(
     session: &Session<'_>,
     lines: &BTreeSet<Line>,
     how: Release,
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) -> Result<(HashSet<i32>, BTreeSet<Line>), VerbError> {
     if lines.is_empty() {
         return Ok((HashSet::new(), BTreeSet::new()));
@@ -146,6 +160,10 @@ async fn release(
     let [keys, kinds, tenants] = columns(found.iter().map(|(line, _)| line));
     let jobs: Vec<Uuid> = found.iter().map(|(_, job)| *job).collect();
     let waited = how == Release::AfterWait;
+    let now = match now {
+        Some(now) => now,
+        None => session.now().await?,
+    };
     let params: [Param<'_>; 6] = [&now.as_millis(), &waited, &keys, &kinds, &tenants, &jobs];
     let lanes = session.execute_returning_lanes(&RELEASE, &params, now).await?;
     Ok((lanes, found.into_iter().map(|(line, _)| line).collect()))

@@ -82,7 +82,7 @@ impl PostgresStore {
             self.shared.woken.wake(self.shared.lanes.report(lanes));
         }
         self.wake_for(&stored.jobs, stored.now, &stored.answers);
-        self.after_groups(freed).await;
+        self.after_settled_groups(freed).await;
         Ok(answers)
     }
 
