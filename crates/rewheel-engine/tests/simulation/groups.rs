@@ -3,19 +3,26 @@
 use crate::model::Model;
 use rewheel_core::store::{Filter, PageRequest, ReadStore};
 use rewheel_core::{GroupKey, Job, JobId, KindName, State, Tenant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of a line.
 type Line = (KindName, Option<Tenant>, GroupKey);
 
 /// The acknowledged jobs of each line, in the order in which they were acknowledged. The next one was sent only after that.
 #[derive(Debug, Default)]
-pub(crate) struct Lines(BTreeMap<Line, Vec<JobId>>);
+pub(crate) struct Lines {
+    accepted: BTreeMap<Line, Vec<JobId>>,
+    /// Dead letters that an operator put back. They have their old place, but others may have run meanwhile.
+    redriven: BTreeSet<JobId>,
+}
 
 impl Lines {
     fn before(&self, job: &Job) -> Vec<JobId> {
-        let Some(line) = line_of(job).and_then(|line| self.0.get(&line)) else { return Vec::new() };
-        line.iter().copied().take_while(|other| *other != job.id).collect()
+        let Some(line) = line_of(job).and_then(|line| self.accepted.get(&line)) else {
+            return Vec::new();
+        };
+        let earlier = line.iter().copied().take_while(|other| *other != job.id);
+        earlier.filter(|other| !self.redriven.contains(other)).collect()
     }
 }
 
@@ -30,8 +37,13 @@ impl Model {
         let Ok(Some(job)) = self.store.get(id).await else { return };
         if let Some(line) = line_of(&job) {
             self.count("jobs with a group");
-            self.lines().0.entry(line).or_default().push(id);
+            self.lines().accepted.entry(line).or_default().push(id);
         }
+    }
+
+    /// An operator put a dead letter back.
+    pub(crate) fn redriven(&self, id: JobId) {
+        self.lines().redriven.insert(id);
     }
 
     /// An attempt of a job starts, its first one or another.
@@ -50,16 +62,13 @@ impl Model {
             let ids: Vec<JobId> = leased.iter().map(|job| job.id).collect();
             self.complain(format!("jobs of one group {key} are leased at once: {ids:?}"));
         }
-        if !is_first || job.attempts_before > 0 {
-            // A redriven job has its old place, but others may have run meanwhile.
+        if !is_first {
             return;
         }
         let before = self.lines().before(job);
         for id in before {
             let earlier = self.store.get(id).await.expect("the store itself never fails");
-            // One that was redriven may come back behind others.
-            let waits = |other: &Job| other.state().is_live() && other.attempts_before == 0;
-            if earlier.is_some_and(|other| waits(&other)) {
+            if earlier.is_some_and(|other| other.state().is_live()) {
                 self.complain(format!("job {} of group {key} starts before {id}", job.id));
             }
             self.count("jobs that follow another one in their group");

@@ -457,6 +457,10 @@ impl World {
         };
         let changes = [Change::new(job, what)];
         let store = &self.model.store;
+        let before = store.get(job).await.expect("the store itself never fails");
+        if before.is_some_and(|before| before.state() == State::Dead) {
+            self.model.redriven(job);
+        }
         let answer = store.change(&changes, &Actor::new("person"), Retain::default()).await;
         self.tell(&format!("{job} changed: {answer:?}"));
     }

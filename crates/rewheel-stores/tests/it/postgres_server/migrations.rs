@@ -143,7 +143,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
          ALTER TABLE {name}.kinds DROP COLUMN changed, DROP COLUMN parked_until_ms; DROP FUNCTION {name}.change_number(); \
          ALTER TABLE {name}.holders DROP COLUMN format; ALTER TABLE {name}.jobs DROP COLUMN parent; \
          ALTER TABLE {name}.dead DROP COLUMN parent; ALTER TABLE {name}.finished DROP COLUMN parent; \
-         DROP TABLE {name}.group_members, {name}.group_heads; ALTER TABLE {name}.kinds DROP COLUMN blocks_on_dead; \
+         DROP TABLE {name}.group_members, {name}.group_heads; DROP INDEX {name}.jobs_blocked; ALTER TABLE {name}.kinds DROP COLUMN blocks_on_dead; \
          ALTER TABLE {name}.jobs DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.dead DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.finished DROP COLUMN group_key, DROP COLUMN turn; \
