@@ -65,13 +65,13 @@ async fn wrong_groups_are_refused_by_name() {
             assert_eq!(answer.body["errors"][0]["field"], "/group_key", "{answer:?}");
         }
         assert_eq!(api.get("/v1/jobs").await.body["items"], json!([]));
-        let answer = api.patch("/v1/kinds/parcel", r#"{"on_dead":"explode"}"#).await;
+        let answer = api.put("/v1/kinds/letter", r#"{"on_dead":"explode"}"#).await;
         assert_eq!(answer.status, 422, "{answer:?}");
         assert!(
             answer.body["errors"][0]["field"].as_str().unwrap().contains("on_dead"),
             "{answer:?}"
         );
-        let answer = api.patch("/v1/kinds/parcel", r#"{"on_dead":"block"}"#).await;
+        let answer = api.put("/v1/kinds/letter", r#"{"on_dead":"block"}"#).await;
         assert_eq!((answer.status, &answer.body["settings"]["on_dead"]), (200, &json!("block")));
         let answer = api.get("/v1/jobs?group_key=").await;
         assert_eq!(answer.status, 400, "{answer:?}");
