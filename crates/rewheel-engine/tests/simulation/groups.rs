@@ -21,6 +21,10 @@ impl Lines {
         let Some(line) = line_of(job).and_then(|line| self.accepted.get(&line)) else {
             return Vec::new();
         };
+        if !line.contains(&job.id) {
+            // Its submit was not acknowledged, so it may have any place.
+            return Vec::new();
+        }
         let earlier = line.iter().copied().take_while(|other| *other != job.id);
         earlier.filter(|other| !self.redriven.contains(other)).collect()
     }
