@@ -226,12 +226,12 @@ impl Rounds {
             report.add(Row::times("latency", "direct", self.direct));
         }
         if args.wants(Bench::Groups) {
-            let row = Row::rates("groups submit", "groups of 10", self.grouped_submit);
+            let row = Row::rates("submit", "groups of 10", self.grouped_submit);
             report.add(row.versus("no groups", &self.single_submit));
-            let row = Row::rates("groups drain", "groups of 10", self.grouped_drain);
+            let row = Row::rates("drain", "groups of 10", self.grouped_drain);
             report.add(row.versus("no groups", &self.single_drain));
-            report.add(Row::rates("groups submit", "no groups", self.single_submit));
-            report.add(Row::rates("groups drain", "no groups", self.single_drain));
+            report.add(Row::rates("submit", "no groups", self.single_submit));
+            report.add(Row::rates("drain", "no groups", self.single_drain));
         }
         if args.wants(Bench::Wheel) {
             report.add(Row::times("wheel", "rewheel", self.fired));
