@@ -11,6 +11,7 @@ mod report;
 
 use self::report::{Report, Row};
 use self::store_location::Place;
+use self::subject::Load;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// The arguments of `rewheel bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// Name the benchmarks to run (default: all except `scale`)
+    /// Name the benchmarks to run (default: all except `groups` and `scale`)
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
     /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
@@ -68,6 +69,9 @@ pub(crate) struct BenchArgs {
     pub(crate) otlp: Option<String>,
 }
 
+/// The number of jobs in each group of the benchmark `groups`.
+const GROUP_OF: usize = 10;
+
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
@@ -81,6 +85,8 @@ pub(crate) enum Bench {
     Wheel,
     /// Call a local echo server by HTTP callbacks, compared with `wrk` if that is installed
     Callback,
+    /// Submit and drain jobs in groups of ten, compared with the same jobs without groups; not run by default
+    Groups,
     /// Compare a large store with a small store: idle nodes, claims, statistics; not run by default
     Scale,
 }
@@ -96,7 +102,7 @@ impl BenchArgs {
     }
 
     fn wants(&self, bench: Bench) -> bool {
-        let is_usual = bench != Bench::Scale && self.what.is_empty();
+        let is_usual = !matches!(bench, Bench::Scale | Bench::Groups) && self.what.is_empty();
         is_usual || self.what.contains(&bench)
     }
 
@@ -144,6 +150,10 @@ struct Rounds {
     slept: Vec<f64>,
     called: Vec<f64>,
     wrk: Vec<f64>,
+    grouped_submit: Vec<f64>,
+    grouped_drain: Vec<f64>,
+    single_submit: Vec<f64>,
+    single_drain: Vec<f64>,
 }
 
 impl Rounds {
@@ -157,16 +167,32 @@ impl Rounds {
                 self.raw_drain.push(drain);
             }
             let name = name("drain");
-            let measured = subject::round(&place.make(&name).await?, args, None).await;
+            let measured = subject::round(&place.make(&name).await?, args, Load::Plain).await;
             place.clear(&name).await?;
             let (submit, drain) = measured?;
             self.submit.push(submit);
             self.drain.push(drain);
-            if args.result_bytes.is_some() {
-                let given = args.result_bytes;
-                let measured = subject::round(&place.make(&name).await?, args, given).await;
+            if let Some(bytes) = args.result_bytes {
+                let load = Load::WithResults { bytes };
+                let measured = subject::round(&place.make(&name).await?, args, load).await;
                 place.clear(&name).await?;
                 self.drain_results.push(measured?.1);
+            }
+        }
+        if args.wants(Bench::Groups) {
+            // One after the other, so that both meet the same disk and the same neighbours.
+            for is_grouped in [false, true] {
+                let name = name(if is_grouped { "grouped" } else { "single" });
+                let load = if is_grouped { Load::InGroups { of: GROUP_OF } } else { Load::Plain };
+                let measured = subject::round(&place.make(&name).await?, args, load).await;
+                place.clear(&name).await?;
+                let (submit, drain) = measured?;
+                let (submits, drains) = match is_grouped {
+                    true => (&mut self.grouped_submit, &mut self.grouped_drain),
+                    false => (&mut self.single_submit, &mut self.single_drain),
+                };
+                submits.push(submit);
+                drains.push(drain);
             }
         }
         if args.wants(Bench::Latency) {
@@ -217,6 +243,14 @@ impl Rounds {
         if args.wants(Bench::Latency) {
             report.add(Row::times("latency", "claimed", self.claimed));
             report.add(Row::times("latency", "direct", self.direct));
+        }
+        if args.wants(Bench::Groups) {
+            let row = Row::rates("submit", "groups of 10", self.grouped_submit);
+            report.add(row.versus("no groups", &self.single_submit));
+            let row = Row::rates("drain", "groups of 10", self.grouped_drain);
+            report.add(row.versus("no groups", &self.single_drain));
+            report.add(Row::rates("submit", "no groups", self.single_submit));
+            report.add(Row::rates("drain", "no groups", self.single_drain));
         }
         if args.wants(Bench::Wheel) {
             report.add(Row::times("wheel", "rewheel", self.fired));

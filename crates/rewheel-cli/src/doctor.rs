@@ -8,6 +8,7 @@ use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
 use rewheel_server::config::ConfigWarning;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Clocks that differ by more than this are reported.
 const SKEW_MS_MAX: i64 = 1_000;
@@ -46,7 +47,10 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;
-    let findings = examine(store.capabilities(), books, clock, &risks, &config.warnings());
+    let groups = stuck_groups(store.as_ref()).await?;
+    let mut findings = examine(store.capabilities(), books, clock, &risks, &config.warnings());
+    findings.ok &= groups.ok;
+    findings.checks.push(groups);
     store.close().await?;
     let text =
         serde_json::to_string(&findings).map_err(|error| CliError::new(exit::FAILED, error))?;
@@ -58,6 +62,29 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
     let message = format!("checks failed: {}", found.join(", "));
     Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
+}
+
+/// Groups that wait without a reason are counted up to this number.
+const STUCK_MAX: usize = 1_000;
+
+/// How long the housekeeping of a node may take to release the next job of a group.
+const RELEASED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Checks that every group with waiting jobs has a job that may run. Looks twice: a group may wait for the housekeeping of a node.
+async fn stuck_groups(store: &dyn Store) -> Result<Check, CliError> {
+    let mut stuck = store.stuck_groups(STUCK_MAX).await?;
+    if stuck > 0 {
+        rewheel::Clock::system().sleep(RELEASED_WITHIN).await;
+        stuck = store.stuck_groups(STUCK_MAX).await?;
+    }
+    let message = match stuck {
+        0 => "every group with waiting jobs has a job that may run".to_owned(),
+        _ => format!(
+            "groups with waiting jobs and no job that may run: {stuck}; a running node releases their first jobs within seconds: \
+             start one, or, if one runs, report a bug"
+        ),
+    };
+    Ok(Check { name: "groups", ok: stuck == 0, message })
 }
 
 /// The store's clock, compared with this machine's.

@@ -22,6 +22,7 @@ pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result
     query.extend(args.key.as_deref().map(|key| ("key", key)));
     query.extend(args.parent.as_deref().map(|parent| ("parent", parent)));
     query.extend(args.schedule.as_deref().map(|name| ("schedule", name)));
+    query.extend(args.group_key.as_deref().map(|key| ("group_key", key)));
     query.extend(conditions(&args.which));
     list_those(&query, &args.paging, client, output).await
 }
@@ -220,6 +221,9 @@ fn described(job: &Value, raw: &RawJob) -> String {
         "shard_key",
         "parent",
         "instant",
+        "group_key",
+        "blocked",
+        "turn",
         "priority",
         "attempt",
         "attempts_max",

@@ -287,12 +287,21 @@ impl Job {
 }
 
 impl NewJob {
-    /// Checks that a job whose submit says what to do about duplicates has a key. Every entry point does this.
+    /// Checks that a job whose submit says what to do about duplicates has a key, and no group if it replaces others. Every entry point
+    /// does this.
     ///
     /// # Errors
-    /// Names the setting that needs a key.
+    /// Names the setting to change.
     pub fn check_duplicates(&self) -> Result<(), DuplicatesError> {
         let duplicates = self.duplicates;
+        if self.group_key.is_some() && duplicates.on_duplicate() == OnDuplicate::Replace {
+            let field = if duplicates.debounce.is_some() { "debounce" } else { "on_duplicate" };
+            let why =
+                "cannot be combined with `group_key`: a job of a group keeps its place in line, \
+                       so it cannot be replaced"
+                    .to_owned();
+            return Err(DuplicatesError { field, why });
+        }
         if self.key.is_some() || duplicates.is_default() {
             return Ok(());
         }
@@ -306,7 +315,7 @@ impl NewJob {
     }
 
     /// Returns this job in place of one that waits with the same key: with its id, and with the times that the replaced job gets.
-    /// What the submit gives is replaced, also with nothing; only the id, the key and the time of creation stay. A debounced job is
+    /// What the submit gives is replaced, also with nothing; only the id, the key, the group and the time of creation stay. A debounced job is
     /// never postponed beyond its limit.
     pub fn in_place_of(&self, before: &Job, now: Timestamp) -> NewJob {
         let due = self.due.resolve(now);
@@ -316,6 +325,7 @@ impl NewJob {
         };
         NewJob {
             id: before.id,
+            group_key: before.group.as_ref().map(|group| group.key.clone()),
             due: When::At(due),
             deadline: self.deadline.map(|deadline| When::At(deadline.resolve(now))),
             ..self.clone()
@@ -325,7 +335,7 @@ impl NewJob {
     /// Returns the stored job after this one, made by [`NewJob::in_place_of`], has replaced it.
     pub fn replaced(&self, before: &Job) -> Job {
         let (status, version) = (before.status, before.version.next());
-        Job { status, version, ..self.to_job(before.created) }
+        Job { status, version, group: before.group.clone(), ..self.to_job(before.created) }
     }
 
     /// Returns whether the deadline has passed, or is before the job is due.

@@ -26,8 +26,11 @@ impl Format {
     /// Jobs have an instant. An older release loses the instant when it moves a job to another table.
     pub const SCHEDULES: Format = Format(3);
 
+    /// Jobs have a group. An older release would run them without their order.
+    pub const GROUPS: Format = Format(4);
+
     /// This release.
-    pub const CURRENT: Format = Format::SCHEDULES;
+    pub const CURRENT: Format = Format::GROUPS;
 
     /// Creates a format from its stored number.
     pub const fn new(number: u32) -> Format {

@@ -144,3 +144,9 @@ number! {
     /// Increases with every visible change of a job; serves as its `ETag`.
     Version
 }
+
+number! {
+    /// The number of a release in a group. It grows with every release of any group, so a later release of the same group has a
+    /// larger number.
+    Turn
+}

@@ -4,9 +4,10 @@ use crate::decision::DueReason;
 use crate::duplicates::Duplicates;
 use crate::failure::Failure;
 use crate::format::Format;
+use crate::group::JobGroup;
 use crate::id::{Fence, HolderId, JobId, Version};
 use crate::limits::Limits;
-use crate::name::{Key, KindName, ShardKey, Tenant};
+use crate::name::{GroupKey, Key, KindName, ShardKey, Tenant};
 use crate::priority::Priority;
 use crate::shard::Shard;
 use crate::state::State;
@@ -81,6 +82,8 @@ pub struct NewJob {
     pub parent: Option<JobId>,
     /// The instant of the schedule that submits it.
     pub instant: Option<Timestamp>,
+    /// Jobs with the same group key, kind and tenant run one at a time, in the order in which they were accepted.
+    pub group_key: Option<GroupKey>,
 }
 
 impl NewJob {
@@ -105,12 +108,15 @@ impl NewJob {
             attempts_before: 0,
             parent: None,
             instant: None,
+            group_key: None,
         }
     }
 
     /// Returns the format that every holder must know before the job is stored.
     pub fn format(&self) -> Format {
-        if self.instant.is_some() {
+        if self.group_key.is_some() {
+            Format::GROUPS
+        } else if self.instant.is_some() {
             Format::SCHEDULES
         } else if self.duplicates.debounce().is_some() {
             Format::DEBOUNCE
@@ -134,7 +140,7 @@ impl NewJob {
         }
     }
 
-    /// Returns the job as stored at `created`: scheduled, not leased.
+    /// Returns the job as stored at `created`: scheduled, not leased. A job with a group is blocked until the store releases it.
     ///
     /// ```
     /// use rewheel::{Random, seconds};
@@ -160,6 +166,7 @@ impl NewJob {
             traceparent: self.traceparent.clone(),
             parent: self.parent,
             instant: self.instant,
+            group: self.group_key.clone().map(JobGroup::new),
             created,
             deadline: self.deadline.map(|deadline| deadline.resolve(created)),
             due: self.due.resolve(created),
@@ -228,6 +235,8 @@ pub struct Job {
     pub parent: Option<JobId>,
     /// The instant of the schedule that submitted it.
     pub instant: Option<Timestamp>,
+    /// The group of the job.
+    pub group: Option<JobGroup>,
     /// When it was stored.
     pub created: Timestamp,
     /// No attempt starts after this time.
@@ -260,6 +269,11 @@ impl Job {
     /// Returns the state without its data.
     pub const fn state(&self) -> State {
         self.status.state()
+    }
+
+    /// Returns whether the job waits for other jobs of its group.
+    pub fn is_blocked(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.blocked)
     }
 
     /// Returns whether the job was ever taken over. From then on its starts are recorded.

@@ -1,6 +1,7 @@
 //! A kind of job, with the settings and state that all nodes share.
 
 use crate::audit::AuditFields;
+use crate::group::OnDead;
 use crate::id::{HolderId, Version};
 use crate::name::KindName;
 use crate::redact::without_proofs;
@@ -17,6 +18,8 @@ pub struct NewKind {
     /// Maximum number of takeovers of a job before it becomes a dead letter. Stored in a separate column, because a sweep of
     /// any node applies it, also to kinds that this node does not run.
     pub takeovers_max: u32,
+    /// What a dead letter does to its group. Stored separately, because every store that releases jobs of a group applies it.
+    pub on_dead: OnDead,
 }
 
 /// A kind as stored.
@@ -28,6 +31,8 @@ pub struct Kind {
     pub settings: String,
     /// Maximum number of takeovers of a job before it becomes a dead letter.
     pub takeovers_max: u32,
+    /// What a dead letter does to its group.
+    pub on_dead: OnDead,
     /// Whether an operator paused the kind: no holder claims its jobs.
     pub paused: bool,
     /// Set while the kind is parked because its dependency is down: only the holder with the right to probe claims one job.
@@ -47,7 +52,8 @@ impl NewKind {
     /// Returns whether the stored kind has these settings already. The audit log cannot tell, because it does not contain
     /// secrets.
     pub fn is_stored_as(&self, kind: &Kind) -> bool {
-        self.settings == kind.settings && self.takeovers_max == kind.takeovers_max
+        (&self.settings, self.takeovers_max, self.on_dead)
+            == (&kind.settings, kind.takeovers_max, kind.on_dead)
     }
 
     /// Returns the settings for the audit log.
@@ -329,6 +335,8 @@ pub enum KindEditVerb {
         settings: String,
         /// See [`NewKind::takeovers_max`].
         takeovers_max: u32,
+        /// See [`NewKind::on_dead`].
+        on_dead: OnDead,
     },
     /// Pauses or resumes the kind, or overrides its breaker.
     Change(KindChange),

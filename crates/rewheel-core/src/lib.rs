@@ -34,6 +34,7 @@ mod decision;
 mod report;
 mod failure_rules;
 mod shard;
+mod group;
 mod job;
 mod duplicates;
 mod job_result;
@@ -61,7 +62,8 @@ pub use self::failure_rules::{
     Action, ActionError, FailureRule, FailureRules, Routed, RuleError, Sticky,
 };
 pub use self::format::Format;
-pub use self::id::{Fence, HolderId, IdError, JobId, Version};
+pub use self::group::{JobGroup, OnDead};
+pub use self::id::{Fence, HolderId, IdError, JobId, Turn, Version};
 pub use self::incident::{FailedJob, Incident, Incidents};
 pub use self::job::{Job, Lane, NewJob, Retain, Status, Wanted, When};
 pub use self::job_result::{
@@ -73,7 +75,7 @@ pub use self::kind::{
 pub use self::lease::{ExpiryWatch, Holder, Lease, NewHolder, Role, WorkerOwner};
 pub use self::limits::Limits;
 pub use self::mask::{MASKED, masked_secret, masked_url};
-pub use self::name::{Key, KindName, NameError, ShardKey, Tenant, TokenName};
+pub use self::name::{GroupKey, Key, KindName, NameError, ShardKey, Tenant, TokenName};
 pub use self::printable::{is_unprintable, printable};
 pub use self::priority::{Priority, PriorityError};
 pub use self::redact::{SecretUrl, redact, redact_setting, redact_urls};

@@ -16,7 +16,7 @@ pub enum NameError {
     /// Not a valid tenant.
     #[error("must be 1 to 128 bytes without control characters")]
     Tenant,
-    /// Not a valid key or shard key.
+    /// Not a valid key, shard key or group key.
     #[error("must be 1 to 255 bytes without control characters")]
     Key,
 }
@@ -95,6 +95,11 @@ name! {
 name! {
     /// Groups jobs that should share a shard.
     ShardKey, is_key, NameError::Key
+}
+
+name! {
+    /// Names a group of jobs that run one at a time, unique per tenant and kind.
+    GroupKey, is_key, NameError::Key
 }
 
 impl KindName {

@@ -25,6 +25,7 @@ mod sweep;
 mod watch_share;
 mod change;
 mod filter;
+mod groups_released;
 mod books;
 mod sample;
 mod kinds_since;
@@ -43,6 +44,7 @@ pub use self::extend::Extension;
 pub use self::filter::{
     Count, Cursor, CursorError, FailureScan, Failures, Filter, Page, PageRequest,
 };
+pub use self::groups_released::GroupsReleased;
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::kinds_since::KindsSince;
@@ -272,6 +274,13 @@ pub trait OperateStore: Send + Sync {
     /// additional time `grace`, so that its holder can still settle a result that was in time.
     async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>>;
 
+    /// Releases the first job of groups that have waiting jobs and no job that may run. Other methods release jobs themselves, in most
+    /// cases in the transaction that ends the job before. This method finds what they missed: a process died in between, two transactions
+    /// did not see each other, a user's transaction submitted a job, or the setting [`OnDead`](crate::OnDead) changed. Checks at most
+    /// `limit` groups, and continues with the next ones at the next call. Returns how many groups it checked and how many jobs it
+    /// released.
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased>;
+
     /// Returns dead letters that have not been announced, the oldest first.
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>>;
 
@@ -333,6 +342,10 @@ pub trait ReadStore: Send + Sync {
 
     /// Counts the jobs of each kind by state, and finds the earliest due time of the scheduled ones.
     async fn tally(&self) -> StoreResult<Vec<Tally>>;
+
+    /// Counts groups that have waiting jobs and no job that may run, up to `limit`. There may be some for a moment:
+    /// [`OperateStore::release_groups`] releases their first jobs.
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64>;
 
     /// Returns why jobs under these limits would wait now, one result for each, in order; the same as
     /// [`WorkStore::claim_limited`] returns for lanes that have jobs. Takes no slot and waits for no lock.

@@ -256,9 +256,9 @@ impl Engine {
         if_version: Option<Version>,
         by: &Actor,
     ) -> StoreResult<KindEdited> {
-        let NewKind { name, settings, takeovers_max } =
+        let NewKind { name, settings, takeovers_max, on_dead } =
             checked_kind(self.shared(), kind, settings)?;
-        let what = KindEditVerb::Put { settings, takeovers_max };
+        let what = KindEditVerb::Put { settings, takeovers_max, on_dead };
         self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
 
@@ -503,5 +503,6 @@ pub(crate) fn new_kind(name: &KindName, settings: &KindSettings) -> NewKind {
         name: name.clone(),
         settings: serde_json::to_string(settings).unwrap_or_else(|_| "{}".to_owned()),
         takeovers_max: settings.takeovers_max,
+        on_dead: settings.on_dead,
     }
 }

@@ -76,6 +76,12 @@ impl FollowUp {
         self.with(|job| submit::set_shard_key(job, key))
     }
 
+    /// Sets the group: jobs of one kind and tenant with the same group key run one at a time, in the order in which they were accepted.
+    #[must_use]
+    pub fn group_key(self, key: &str) -> FollowUp {
+        self.with(|job| submit::set_group_key(job, key))
+    }
+
     /// Sets the priority: 9 runs first, the default is 5.
     #[must_use]
     pub fn priority(self, priority: u8) -> FollowUp {

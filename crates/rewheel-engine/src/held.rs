@@ -96,6 +96,10 @@ impl Engine {
             | Status::Dead(_)
             | Status::Cancelled(_) => return None,
         }
+        if let Some(group) = job.group.as_ref().filter(|group| group.blocked) {
+            let text = format!("an earlier job of the group `{}` has not ended", group.key);
+            return Some(held(HeldReason::Group, None, &text));
+        }
         let kind = self.shared().kind(&job.lane.kind);
         let Some(kind) = kind.filter(|kind| kind.runner.is_some() || kind.is_for_workers()) else {
             let text = match seen.has_others {
@@ -198,6 +202,7 @@ impl Engine {
             HeldReason::Concurrency => "all slots for running jobs are in use",
             HeldReason::Budget => "the retry budget of the kind is used up",
             HeldReason::Hold => "the called service asked to wait",
+            HeldReason::Group => "an earlier job of the group has not ended",
             HeldReason::NoRunner => "no node can run jobs of this kind",
         };
         Some(held(found.because, until, text))

@@ -1,4 +1,4 @@
-//! The housekeeping loop: deadlines, leases lost with a store response, changed settings.
+//! The housekeeping loop: deadlines, groups, leases lost with a store response, changed settings.
 
 use crate::shared::{Shared, Waiting};
 use crate::{caps, takeover};
@@ -14,6 +14,12 @@ const RARELY: u32 = 6;
 
 /// How often to search for lost jobs while a call that was given up may still be executed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often to look for groups whose next job was not released, in a store that has groups.
+const GROUPS_EVERY: Duration = Duration::from_secs(1);
+
+/// How many groups to look at each time: a few milliseconds of the store's time.
+const GROUPS_AT_ONCE: usize = 1_000;
 
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
@@ -31,14 +37,18 @@ impl Housekeeping {
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
         let mut next = self.shared.clock.now();
+        let mut next_groups = next;
         while !stop.is_cancelled() {
             let now = self.shared.clock.now();
             if now >= next {
                 next = now.plus(self.shared.settings.housekeeping);
                 self.work().await;
             }
+            if now >= next_groups {
+                next_groups = now.plus(self.release_groups().await);
+            }
             self.look_for_lost().await;
-            let until_next = next.since(self.shared.clock.now());
+            let until_next = next.min(next_groups).since(self.shared.clock.now());
             let rest = self.unsure_until.map_or(until_next, |_| until_next.min(LOOK_EVERY));
             tokio::select! {
                 biased;
@@ -78,6 +88,22 @@ impl Housekeeping {
             self.audit(self.shared.settings.statement_timeout).await?;
         }
         Ok(())
+    }
+
+    /// Releases the next jobs of groups where no other call did. Returns when to look again.
+    async fn release_groups(&self) -> Duration {
+        let usual = self.shared.settings.housekeeping;
+        if self.shared.is_lease_expired() {
+            return usual;
+        }
+        match self.shared.store.release_groups(GROUPS_AT_ONCE).await {
+            Ok(found) if found.checked == 0 => usual,
+            Ok(_) => usual.min(GROUPS_EVERY),
+            Err(error) => {
+                tracing::debug!(%error, "failed to release jobs of groups: retrying");
+                usual
+            }
+        }
     }
 
     /// Searches for jobs whose lease was lost with a store response.

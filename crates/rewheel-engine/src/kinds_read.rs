@@ -81,7 +81,12 @@ mod tests {
     async fn kind() -> Kind {
         let store = MemoryStore::new();
         let name = KindName::parse("work").unwrap();
-        let new = NewKind { name, settings: "{}".to_owned(), takeovers_max: 3 };
+        let new = NewKind {
+            name,
+            settings: "{}".to_owned(),
+            takeovers_max: 3,
+            on_dead: Default::default(),
+        };
         store.put_kinds(&[new], &Actor::new("test")).await.unwrap();
         store.kinds().await.unwrap().remove(0)
     }

@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoints;
 use crate::follow_ups::FollowUps;
 use crate::output::Output;
 use rewheel::{CancelToken, Category, Verdict};
-use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
+use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp, Turn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
@@ -191,6 +191,13 @@ impl JobContext {
     /// write of an older attempt.
     pub fn fence(&self) -> Fence {
         self.job.fence
+    }
+
+    /// Returns the number of the turn in which the job runs, if it has a group. A later job of the group has a larger number, and so has
+    /// this job after a redrive. Pass it on with the [`fence`](JobContext::fence) where a late writer of the group must not overwrite
+    /// a newer one: compare the turns first, then the fences.
+    pub fn turn(&self) -> Option<Turn> {
+        self.job.group.as_ref().and_then(|group| group.turn)
     }
 
     /// Returns a text that is the same for every attempt of this job, and different for every other job: its key, or its id.

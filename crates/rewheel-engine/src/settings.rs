@@ -2,11 +2,11 @@
 
 mod texts;
 
-use self::texts::{give_up, some_duration, stored_backoff};
+use self::texts::{give_up, on_dead, some_duration, stored_backoff};
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
-use rewheel_core::{FailureRules, GiveUp, Limits, Policy};
+use rewheel_core::{FailureRules, GiveUp, Limits, OnDead, Policy};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -280,6 +280,10 @@ pub struct KindSettings {
     /// written to the store, so that nodes of an earlier release can read the settings.
     #[serde(skip_serializing_if = "Hold::is_default")]
     pub hold: Hold,
+    /// What a dead letter does to its group. Not written if it is the default, so that nodes of an earlier release can read the
+    /// settings.
+    #[serde(with = "on_dead", skip_serializing_if = "is_default")]
+    pub on_dead: OnDead,
     /// Circuit breaker of the kind: defines when its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
@@ -314,6 +318,7 @@ impl Default for KindSettings {
             result: false,
             retry_after_max: policy.retry_after_max,
             hold: Hold::Host,
+            on_dead: OnDead::Continue,
             breaker: None,
             failure_rules: FailureRules::new(),
             callback: None,
@@ -453,4 +458,9 @@ impl BreakerSettings {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_default(on_dead: &OnDead) -> bool {
+    *on_dead == OnDead::default()
 }

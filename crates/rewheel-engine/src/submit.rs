@@ -2,6 +2,7 @@
 
 pub(crate) mod duplicates;
 mod many;
+mod id_time;
 mod receipt;
 pub(crate) mod payload_limit;
 mod setters;
@@ -10,9 +11,11 @@ mod spill;
 pub use self::many::{IntoSubmit, SubmitMany};
 pub use self::receipt::Receipt;
 pub(crate) use self::setters::{
-    set_attempt_timeout, set_attempts_max, set_deadline_in, set_delay, set_key, set_priority,
-    set_shard_key,
+    set_attempt_timeout, set_attempts_max, set_deadline_in, set_delay, set_group_key, set_key,
+    set_priority, set_shard_key,
 };
+
+pub(crate) use self::id_time::IdTime;
 
 use crate::admission::Ticket;
 use crate::engine::Engine;
@@ -148,6 +151,11 @@ impl<'a> Submit<'a> {
     /// Sets the shard key: jobs with the same key share a shard.
     pub fn shard_key(self, key: &str) -> Submit<'a> {
         self.with(|job| set_shard_key(job, key))
+    }
+
+    /// Sets the group: jobs of one kind and tenant with the same group key run one at a time, in the order in which they were accepted.
+    pub fn group_key(self, key: &str) -> Submit<'a> {
+        self.with(|job| set_group_key(job, key))
     }
 
     /// Sets the priority: 9 runs first, the default is 5.
@@ -436,6 +444,10 @@ fn is_simple(insert: &Insert<'_>) -> bool {
 fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)> {
     let [job] = insert.jobs else { return None };
     let is_now = job.due == When::In(Duration::ZERO);
+    if job.group_key.is_some() {
+        // Only the store knows whether it may run.
+        return None;
+    }
     if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_lease_expired() {
         return None;
     }
@@ -455,27 +467,4 @@ pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fe
     let overdue = due.plus(timeout).plus(direct.grace);
     let status = Status::Leased { holder: direct.holder, overdue, wanted: None };
     Job { due, status, fence, ..job.to_job(due) }
-}
-
-/// The source of the time in an id. It only orders ids; nothing depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdTime {
-    /// This machine's clock: later ids sort later, which keeps indexes compact.
-    Machine,
-    /// None: the same random numbers give the same ids.
-    None,
-}
-
-impl IdTime {
-    pub(crate) fn now(self) -> Timestamp {
-        match self {
-            IdTime::None => Timestamp::from_millis(0),
-            IdTime::Machine => {
-                #[expect(clippy::disallowed_methods, reason = "the time in an id decides nothing")]
-                let now = std::time::SystemTime::now();
-                let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0))
-            }
-        }
-    }
 }

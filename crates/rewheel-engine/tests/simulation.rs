@@ -9,6 +9,8 @@
 mod duplicates;
 #[path = "simulation/fleet.rs"]
 mod fleet;
+#[path = "simulation/groups.rs"]
+mod groups;
 #[path = "simulation/model.rs"]
 mod model;
 #[path = "simulation/node.rs"]
@@ -172,4 +174,26 @@ fn a_store_that_keeps_results_of_settles_that_do_not_count_is_noticed() {
 fn a_store_that_forgets_the_instants_of_a_schedule_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::NoSettledPayload), ..Rules::default() };
     is_noticed_as(&rules, "no payload in a settle", "of a schedule that counts");
+}
+
+#[test]
+fn a_store_that_runs_a_group_at_once_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoLine), ..Rules::default() };
+    is_noticed(&rules, "no line");
+}
+
+#[test]
+fn a_store_that_runs_a_group_out_of_order_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoOrder), ..Rules::default() };
+    is_noticed(&rules, "no order");
+}
+
+/// As if the process died after each end of a job and before the release of the next one.
+#[test]
+fn housekeeping_releases_what_no_other_call_did() {
+    let rules = Rules { weakness: Some(Weakness::NoReleaseAtEnd), ..Rules::default() };
+    for seed in 0..5 {
+        hold(seed, &simulate(seed, &rules));
+    }
+    is_noticed(&Rules { housekeeps_groups: false, ..rules }, "no housekeeping of groups");
 }

@@ -3,16 +3,17 @@
 use crate::rfc3339;
 use rewheel::Category;
 use rewheel_core::store::Filter;
-use rewheel_core::{JobId, Key, KindName, State, Tenant};
+use rewheel_core::{GroupKey, JobId, Key, KindName, State, Tenant};
 use std::fmt::Display;
 
 /// The names of all conditions of a filter.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 12] = [
     "state",
     "kind",
     "tenant",
     "key",
     "parent",
+    "group_key",
     "category",
     "q",
     "due_after",
@@ -38,6 +39,7 @@ pub(crate) trait Conditions {
             tenant: self.one("tenant", Tenant::parse),
             key: self.one("key", Key::parse),
             parent: self.one("parent", str::parse::<JobId>),
+            group_key: self.one("group_key", GroupKey::parse),
             category: self.one("category", str::parse::<Category>),
             text: self.one("q", word),
             due_after: self.one("due_after", rfc3339::parse),

@@ -9,7 +9,7 @@ use crate::config::KindDefaults;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
-use rewheel_core::{Action, FailureRule, FailureRules, Kind, State};
+use rewheel_core::{Action, FailureRule, FailureRules, Kind, OnDead, State};
 use rewheel_engine::{BreakerSettings, BudgetSettings, Hold, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
@@ -176,6 +176,7 @@ pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         hold: Hold::Off,
         result: true,
+        on_dead: OnDead::Block,
         concurrency_max: Some(1),
         fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),

@@ -17,15 +17,15 @@ use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
 use rewheel_core::{
-    Debounce, Duplicates, JobId, Key, KindName, Limits, NewJob, OnDuplicate, Priority, ShardKey,
-    Tenant, When,
+    Debounce, Duplicates, GroupKey, JobId, Key, KindName, Limits, NewJob, OnDuplicate, Priority,
+    ShardKey, Tenant, When,
 };
 use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
 
 /// Every field of a submitted job.
-pub(crate) const FIELDS: [&str; 15] = [
+pub(crate) const FIELDS: [&str; 16] = [
     "kind",
     "payload",
     "key",
@@ -34,6 +34,7 @@ pub(crate) const FIELDS: [&str; 15] = [
     "debounce",
     "tenant",
     "shard_key",
+    "group_key",
     "priority",
     "delay",
     "due",
@@ -81,6 +82,7 @@ pub(crate) fn parse_at(
     let key = fields.text("key", Key::parse);
     let tenant = fields.text("tenant", Tenant::parse);
     let shard_key = fields.text("shard_key", ShardKey::parse);
+    let group_key = fields.text("group_key", GroupKey::parse);
     let priority = fields.number("priority", priority);
     let duplicates = duplicates::duplicates(&mut fields)?;
     let debounce = duplicates.and_then(Duplicates::debounce);
@@ -114,6 +116,7 @@ pub(crate) fn parse_at(
         key,
         duplicates: duplicates.unwrap_or_default(),
         shard_key,
+        group_key,
         priority: priority.unwrap_or_default(),
         due: due.unwrap_or(When::In(Duration::ZERO)),
         deadline: deadline.map(When::At),

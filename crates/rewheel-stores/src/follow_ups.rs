@@ -4,7 +4,7 @@
 
 use crate::batch::check_backoff;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, Settlement};
-use rewheel_core::{Duplicates, Failure, JobId, Lane, Limits, NewJob, NewKind, When};
+use rewheel_core::{Duplicates, Failure, JobId, Lane, Limits, NewJob, NewKind, OnDead, When};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -75,6 +75,7 @@ impl FollowUps {
             name: name.clone(),
             settings: "{}".to_owned(),
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
+            on_dead: OnDead::default(),
         };
         names.into_iter().map(kind).collect()
     }

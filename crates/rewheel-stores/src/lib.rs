@@ -25,6 +25,7 @@ mod audit;
 mod batch;
 mod duplicates;
 mod follow_ups;
+mod groups;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

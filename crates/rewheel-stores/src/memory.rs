@@ -7,6 +7,7 @@ mod reserve;
 mod lanes;
 mod claim;
 mod limits;
+mod groups;
 mod settle;
 mod results;
 mod lease;
@@ -51,7 +52,7 @@ use world::World;
 ///     let now = store.now().await?;
 ///     let (seconds, name) = (Duration::from_secs, KindName::parse("charge-card")?);
 ///
-///     let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+///     let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3, on_dead: Default::default() };
 ///     store.put_kinds(&[kind], &Actor::new("example")).await?;
 ///     let job = NewJob::new(JobId::new(now, &random), name, b"{\"order\":17}".to_vec());
 ///     store.insert(&Insert::new(std::slice::from_ref(&job))).await?;

@@ -31,6 +31,7 @@ use self::look_floor::LookFloor;
 use self::row_address::Places;
 use self::session::Session;
 use self::statements::Sql;
+use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use rewheel_core::store::{ClockOffset, Sample, StoreChange, StoreResult};
@@ -119,6 +120,7 @@ struct Shared {
     /// Up to when no deadline of a live job has passed.
     deadlines: LookFloor,
     places: Places,
+    groups_checked: CheckedTo,
     listed_min: usize,
     woken: Wakeup,
     /// How often it was asked for changes while no connection listened for them.
@@ -167,6 +169,7 @@ impl PostgresStore {
             overdue: LookFloor::new(options.timer.clone()),
             deadlines: LookFloor::new(options.timer.clone()),
             places: Places::default(),
+            groups_checked: CheckedTo::default(),
             listed_min: options.listed_min,
             woken,
             unheard: AtomicU64::new(0),

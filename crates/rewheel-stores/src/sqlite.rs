@@ -18,6 +18,7 @@ use self::files::Files;
 use self::queue::{Queue, Urgency};
 use self::transaction::Transaction;
 use self::writer::Writer;
+use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::fmt;
@@ -86,6 +87,7 @@ struct Shared {
     writes: Queue,
     reads: Queue,
     woken: Wakeup,
+    groups_checked: CheckedTo,
     clock: ClockOffset,
     synchronous: Synchronous,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -131,6 +133,7 @@ impl SqliteStore {
             writes: Queue::new(),
             reads: Queue::new(),
             woken: Wakeup::default(),
+            groups_checked: CheckedTo::default(),
             clock: options.clock.clone(),
             synchronous: options.synchronous,
             threads: Mutex::default(),

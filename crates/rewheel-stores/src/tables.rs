@@ -11,6 +11,27 @@ pub(crate) enum Table {
     Finished,
 }
 
+/// By which index jobs are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// All of them, by id.
+    All,
+    /// Those that one job submitted.
+    ByParent,
+    /// Those of the groups with one key.
+    ByGroup,
+}
+
+impl Listed {
+    pub(crate) fn by(filter: &Filter) -> Listed {
+        match (&filter.parent, &filter.group_key) {
+            (Some(_), _) => Listed::ByParent,
+            (None, Some(_)) => Listed::ByGroup,
+            (None, None) => Listed::All,
+        }
+    }
+}
+
 /// Returns the tables that a filter needs to look into.
 pub(crate) fn tables(filter: &Filter) -> Vec<Table> {
     let wants = |states: &[State]| states.iter().any(|state| filter.wants(*state));

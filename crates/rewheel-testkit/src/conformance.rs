@@ -12,6 +12,7 @@ pub mod settle;
 pub mod follow_ups;
 pub mod results;
 pub mod schedules;
+pub mod groups;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

@@ -6,9 +6,9 @@ use rewheel_core::store::{
     Settled, Settlement, Store, StoreResult, Sweep, Visit,
 };
 use rewheel_core::{
-    Actor, Decision, DueReason, Duplicates, Failure, Format, HolderId, Job, JobId, Key, KindName,
-    Lane, Lease, NewHolder, NewJob, NewKind, Priority, Retain, Role, Shard, ShardKey, State,
-    Tenant, Timestamp, When,
+    Actor, Decision, DueReason, Duplicates, Failure, Format, GroupKey, HolderId, Job, JobId, Key,
+    KindName, Lane, Lease, NewHolder, NewJob, NewKind, OnDead, Priority, Retain, Role, Shard,
+    ShardKey, State, Tenant, Timestamp, When,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ impl Subject {
                 name: KindName::parse(name).unwrap(),
                 settings: "{}".to_owned(),
                 takeovers_max: 3,
+                on_dead: OnDead::Continue,
             })
             .collect();
         self.store.put_kinds(&kinds, &Actor::new("suite")).await.unwrap();
@@ -122,6 +123,7 @@ impl Subject {
             attempts_before: 3,
             parent: Some(self.id()),
             instant: Some(Timestamp::from_millis(1_767_225_600_000)),
+            group_key: Some(GroupKey::parse("customer 17 '日本'").unwrap()),
         }
     }
 

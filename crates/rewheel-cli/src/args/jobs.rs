@@ -5,7 +5,7 @@ use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
 /// The options of `submit` that apply to one job.
-const ONE_JOB: [&str; 18] = [
+const ONE_JOB: [&str; 19] = [
     "kind",
     "payload",
     "key",
@@ -15,6 +15,7 @@ const ONE_JOB: [&str; 18] = [
     "debounce_max",
     "tenant",
     "shard_key",
+    "group_key",
     "priority",
     "delay",
     "due",
@@ -71,6 +72,10 @@ pub(crate) struct Submit {
     /// Set the shard key; the tenant and the shard key select the shard
     #[arg(long)]
     pub(crate) shard_key: Option<String>,
+
+    /// Set the group: jobs with this group key run one at a time, in order
+    #[arg(long)]
+    pub(crate) group_key: Option<String>,
 
     /// Set the priority from 0 to 9; 9 runs first (default 5)
     #[arg(long, allow_negative_numbers = true)]
@@ -257,6 +262,10 @@ pub(crate) struct List {
     /// Match the jobs of this schedule
     #[arg(long, value_name = "NAME", conflicts_with = "parent")]
     pub(crate) schedule: Option<String>,
+
+    /// Match the jobs of the group with this key
+    #[arg(long)]
+    pub(crate) group_key: Option<String>,
 
     #[command(flatten)]
     pub(crate) which: Which,

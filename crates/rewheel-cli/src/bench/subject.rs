@@ -4,7 +4,9 @@ use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{ContentType, JobResult, KindName, NewJob, Report, SecretUrl, ShardKey};
+use rewheel_core::{
+    ContentType, GroupKey, JobResult, KindName, NewJob, Report, SecretUrl, ShardKey,
+};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_server::telemetry;
 use std::sync::Arc;
@@ -29,12 +31,27 @@ pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
     Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
-/// Submits, then drains jobs, each with a result of this size. Returns both rates in jobs per second.
-pub(super) async fn round(
-    url: &SecretUrl,
-    args: &BenchArgs,
-    result_bytes: Option<usize>,
-) -> Result<(f64, f64)> {
+/// Which jobs a round submits and drains.
+#[derive(Clone, Copy)]
+pub(super) enum Load {
+    Plain,
+    /// Each job has a result of this size.
+    WithResults {
+        bytes: usize,
+    },
+    /// The jobs are in groups of this many.
+    InGroups {
+        of: usize,
+    },
+}
+
+/// Submits, then drains jobs. Returns both rates in jobs per second.
+pub(super) async fn round(url: &SecretUrl, args: &BenchArgs, load: Load) -> Result<(f64, f64)> {
+    let (result_bytes, group_of) = match load {
+        Load::Plain => (None, None),
+        Load::WithResults { bytes } => (Some(bytes), None),
+        Load::InGroups { of } => (None, Some(of)),
+    };
     let store = open(url).await?;
     let settings = KindSettings {
         keep_succeeded: args.keep_succeeded,
@@ -47,9 +64,12 @@ pub(super) async fn round(
     let payload = vec![b'7'; args.payload_bytes];
     let shard_key =
         |nth: usize| ShardKey::parse(&nth.checked_rem(args.shard_keys)?.to_string()).ok();
+    let groups = group_of.map(|jobs| args.jobs().div_ceil(jobs));
+    let group_key = |nth: usize| GroupKey::parse(&format!("customer-{}", nth % groups?)).ok();
     let jobs: Vec<NewJob> = (0..args.jobs())
         .map(|nth| NewJob {
             shard_key: shard_key(nth),
+            group_key: group_key(nth),
             ..NewJob::new(submitter.new_id(), kind.clone(), payload.clone())
         })
         .collect();

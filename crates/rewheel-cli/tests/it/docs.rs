@@ -139,6 +139,7 @@ pages! {
     the_guide_to_results_runs("docs/guide/results.md", "", ["curl", "python3"]);
     the_guide_to_schedules_runs("docs/guide/schedules.md", "", ["curl", "python3"]);
     the_guide_to_refunds_runs("docs/guide/refunds.md", "", ["curl", "python3"]);
+    the_guide_to_groups_runs("docs/guide/groups.md", "", ["curl", "python3"]);
 }
 
 /// Pages that a test of the examples runs, because it has the programs that they show.

@@ -4,7 +4,7 @@ use crate::id::JobId;
 use crate::incident::FailedJob;
 use crate::job::{Job, Lane};
 use crate::limits::Limits;
-use crate::name::{Key, KindName, Tenant};
+use crate::name::{GroupKey, Key, KindName, Tenant};
 use crate::state::State;
 use crate::timestamp::Timestamp;
 use rewheel::Category;
@@ -24,6 +24,8 @@ pub struct Filter {
     pub key: Option<Key>,
     /// Jobs that were submitted together with the result of this job. Found by an index.
     pub parent: Option<JobId>,
+    /// Jobs of the group with this key.
+    pub group_key: Option<GroupKey>,
     /// Jobs whose latest failure has this category.
     pub category: Option<Category>,
     /// Jobs with this text in the id, the key or the latest failure, ignoring case.
@@ -46,6 +48,10 @@ impl Filter {
             && self.tenant.as_ref().is_none_or(|tenant| job.lane.tenant.as_ref() == Some(tenant))
             && self.key.as_ref().is_none_or(|key| job.key.as_ref() == Some(key))
             && self.parent.is_none_or(|parent| job.parent == Some(parent))
+            && self
+                .group_key
+                .as_ref()
+                .is_none_or(|key| job.group.as_ref().is_some_and(|group| group.key == *key))
             && self.category.is_none_or(|category| {
                 job.failure.as_ref().is_some_and(|failure| failure.category() == category)
             })

@@ -21,13 +21,15 @@ pub enum HeldReason {
     Budget,
     /// The called service asked to wait, or an operator paused the job.
     Hold,
+    /// It waits for other jobs of its group.
+    Group,
     /// No engine and no worker runs its kind.
     NoRunner,
 }
 
 impl HeldReason {
     /// Every reason.
-    pub const ALL: [HeldReason; 8] = [
+    pub const ALL: [HeldReason; 9] = [
         HeldReason::RateLimit,
         HeldReason::Parked,
         HeldReason::Paused,
@@ -35,6 +37,7 @@ impl HeldReason {
         HeldReason::Concurrency,
         HeldReason::Budget,
         HeldReason::Hold,
+        HeldReason::Group,
         HeldReason::NoRunner,
     ];
 
@@ -54,6 +57,7 @@ impl HeldReason {
             HeldReason::Concurrency => "concurrency",
             HeldReason::Budget => "budget",
             HeldReason::Hold => "hold",
+            HeldReason::Group => "group",
             HeldReason::NoRunner => "no_runner",
         }
     }

@@ -91,7 +91,8 @@ fn new_job(random: &Random) -> NewJob {
 
 async fn put_kind(store: &impl KindStore) {
     let name = KindName::parse("work").unwrap();
-    let kind = NewKind { name, settings: "{}".to_owned(), takeovers_max: 3 };
+    let kind =
+        NewKind { name, settings: "{}".to_owned(), takeovers_max: 3, on_dead: Default::default() };
     store.put_kinds(&[kind], &Actor::new("test")).await.unwrap();
 }
 

@@ -4,8 +4,8 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
     SampleStore, Sent, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally,
     TokenStore, Watch, WatchShare, WorkStore,
@@ -214,6 +214,10 @@ impl OperateStore for GuardedStore {
         self.call("deadlines", &self.usual, |_| self.inner.deadlines(grace, limit)).await
     }
 
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+        self.call("release_groups", &self.usual, |_| self.inner.release_groups(limit)).await
+    }
+
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.call("unannounced", &self.usual, |_| self.inner.unannounced(limit)).await
     }
@@ -280,6 +284,10 @@ impl ReadStore for GuardedStore {
 
     async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.call("tally", &self.usual, |_| self.inner.tally()).await
+    }
+
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+        self.call("stuck_groups", &self.usual, |_| self.inner.stuck_groups(limit)).await
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {

@@ -23,7 +23,12 @@ fn job(tenant: usize) -> NewJob {
 
 async fn store_with(tenants: usize) -> FaultyStore {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let kind = NewKind { name: kinds().remove(0), settings: "{}".to_owned(), takeovers_max: 3 };
+    let kind = NewKind {
+        name: kinds().remove(0),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[kind], &Actor::new("test")).await.unwrap();
     let jobs: Vec<NewJob> = (0..tenants).map(job).collect();
     for jobs in jobs.chunks(1_000) {

@@ -75,6 +75,7 @@ mod tests {
             traceparent: None,
             parent: None,
             instant: None,
+            group: None,
             created: now,
             deadline: None,
             due: now,

@@ -2,7 +2,9 @@
 
 use super::{BulkVerb, Preview};
 use rewheel_core::store::{Count, Cursor, Filter, PageRequest, Store, StoreResult};
-use rewheel_core::{Incident, Job, JobId, Key, KindName, Limits, State, Tenant, Timestamp};
+use rewheel_core::{
+    GroupKey, Incident, Job, JobId, Key, KindName, Limits, State, Tenant, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of rows to count, so that a waiting user gets a response.
@@ -84,6 +86,7 @@ impl Selection {
             || filter.tenant.is_some()
             || filter.key.is_some()
             || filter.parent.is_some()
+            || filter.group_key.is_some()
             || filter.category.is_some()
             || filter.text.as_deref().is_some_and(tells_apart)
             || [filter.due_after, filter.created_after].into_iter().flatten().any(is_late)
@@ -191,6 +194,8 @@ struct Conditions {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    group_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     q: Option<String>,
@@ -216,6 +221,7 @@ impl From<Selection> for Conditions {
             tenant: filter.tenant.map(|tenant| tenant.to_string()),
             key: filter.key.map(|key| key.to_string()),
             parent: filter.parent.map(|parent| parent.to_string()),
+            group_key: filter.group_key.map(|key| key.to_string()),
             category: filter.category.map(|category| category.as_str().to_owned()),
             q: filter.text,
             due_after_ms: millis(filter.due_after),
@@ -239,6 +245,7 @@ impl TryFrom<Conditions> for Selection {
         let tenant = from.tenant.map(|tenant| Tenant::parse(&tenant)).transpose();
         let key = from.key.map(|key| Key::parse(&key)).transpose();
         let parent = from.parent.map(|parent| parent.parse::<JobId>()).transpose();
+        let group_key = from.group_key.map(|key| GroupKey::parse(&key)).transpose();
         let category = from.category.map(|category| category.parse()).transpose();
         let filter = Filter {
             states: states.map_err(|error| text(&error))?,
@@ -246,6 +253,7 @@ impl TryFrom<Conditions> for Selection {
             tenant: tenant.map_err(|error| text(&error))?,
             key: key.map_err(|error| text(&error))?,
             parent: parent.map_err(|error| text(&error))?,
+            group_key: group_key.map_err(|error| text(&error))?,
             category: category.map_err(|error: rewheel::UnknownCategory| text(&error))?,
             text: from.q,
             due_after: at(from.due_after_ms),

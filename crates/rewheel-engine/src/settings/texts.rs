@@ -76,3 +76,28 @@ pub(super) mod give_up {
         }
     }
 }
+
+pub(super) mod on_dead {
+    //! Serializes `on_dead` for the API.
+
+    use rewheel_core::OnDead;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        value: &OnDead,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(value.as_str())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<OnDead, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "continue" => Ok(OnDead::Continue),
+            "block" => Ok(OnDead::Block),
+            other => Err(D::Error::custom(format!("`{other}` is not `continue` or `block`"))),
+        }
+    }
+}

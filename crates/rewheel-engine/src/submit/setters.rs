@@ -1,7 +1,7 @@
 //! Sets fields of a job to submit; all entry points in Rust use it.
 
 use super::{SubmitError, duplicates, field, name};
-use rewheel_core::{Key, Limits, NewJob, Priority, PriorityError, ShardKey, When};
+use rewheel_core::{GroupKey, Key, Limits, NewJob, Priority, PriorityError, ShardKey, When};
 use std::time::Duration;
 
 pub(crate) fn set_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
@@ -11,6 +11,11 @@ pub(crate) fn set_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
 
 pub(crate) fn set_shard_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
     job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
+    Ok(())
+}
+
+pub(crate) fn set_group_key(job: &mut NewJob, key: &str) -> Result<(), SubmitError> {
+    job.group_key = Some(GroupKey::parse(key).map_err(|why| name("group_key", why))?);
     Ok(())
 }
 

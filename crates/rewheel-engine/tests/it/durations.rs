@@ -87,8 +87,12 @@ async fn settings_that_are_too_long_are_refused_and_stored_ones_are_shortened() 
     let stored = r#"{"attempt_timeout":"18446744073709551615s","sticky_max":"18446744073709551615s",
         "keep_succeeded":"18446744073709551615s","retry_after_max":"18446744073709551615s",
         "breaker":{"window":1,"failure_ratio":0.5,"open_for":"18446744073709551615s"}}"#;
-    let kind =
-        NewKind { name: KindName::parse("work")?, settings: stored.to_owned(), takeovers_max: 3 };
+    let kind = NewKind {
+        name: KindName::parse("work")?,
+        settings: stored.to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[kind], &Actor::new("test")).await?;
     let engine = Engine::builder(Arc::new(store.clone()))
         .raw_handler("work", |ctx: JobContext| async move { says(&ctx, Duration::ZERO) })

@@ -14,7 +14,12 @@ use std::time::Duration;
 async fn engine(jobs: usize) -> (Engine, Arc<Mutex<Vec<Verb>>>) {
     let store = Arc::new(MemoryStore::new());
     let kind = KindName::parse("work").unwrap();
-    let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+    let new = NewKind {
+        name: kind.clone(),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[new], &Actor::new("test")).await.unwrap();
     let random = rewheel::Random::seeded(7);
     let job = |_| {

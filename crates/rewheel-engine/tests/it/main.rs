@@ -12,6 +12,7 @@ mod fairness;
 mod fleet;
 mod duplicates;
 mod follow_ups;
+mod groups;
 mod gather;
 mod held;
 mod hold;

@@ -14,7 +14,12 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested {
     let store = Arc::new(crate::still::store());
     let kind = KindName::parse("late")?;
-    let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+    let new = NewKind {
+        name: kind.clone(),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[new], &Actor::new("test")).await?;
     let (random, now) = (rewheel::Random::seeded(1), store.now().await?);
     let late = || NewJob {

@@ -2,6 +2,7 @@
 
 use crate::duplicates::Payloads;
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
+use crate::groups::Lines;
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
 use rewheel_core::{
@@ -95,6 +96,7 @@ pub(crate) struct Model {
     started: Instant,
     book: Mutex<Book>,
     payloads: Mutex<Payloads>,
+    lines: Mutex<Lines>,
 }
 
 /// The result of a simulation.
@@ -124,8 +126,8 @@ pub(crate) fn now() -> Instant {
 
 impl Model {
     pub(crate) fn new(fleet: Fleet, store: MemoryStore, started: Instant) -> Arc<Model> {
-        let (book, payloads) = (Mutex::default(), Mutex::default());
-        Arc::new(Model { fleet, store, started, book, payloads })
+        let (book, payloads, lines) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Model { fleet, store, started, book, payloads, lines })
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -135,6 +137,10 @@ impl Model {
     /// Returns what submits with the same key gave, and what ran.
     pub(crate) fn payloads(&self) -> MutexGuard<'_, Payloads> {
         self.payloads.lock().expect("nothing panics with it")
+    }
+
+    pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().expect("nothing panics with it")
     }
 
     pub(crate) fn result(&self) -> Result {
@@ -211,14 +217,16 @@ impl Model {
         self.payloads().run(job);
         let lane = job.lane.clone();
         self.tell(&format!("{} of {} starts in {who:?}, fence {}", job.id, lane.kind, job.fence));
-        let number = {
+        let (number, is_first) = {
             let mut book = self.book();
             book.last_run += 1;
-            *book.runs.entry(job.id).or_default() += 1;
+            let runs = book.runs.entry(job.id).or_default();
+            *runs += 1;
+            let is_first = *runs == 1;
             let number = book.last_run;
             let running = Running { who, lane, job: job.id, fence: job.fence, holder };
             book.running.insert(number, running);
-            number
+            (number, is_first)
         };
         self.count(match who {
             Who::Engine(_) => "attempts in engines",
@@ -226,6 +234,7 @@ impl Model {
         });
         let store_now = self.store.now().await.expect("the store itself never fails");
         self.check_pause(who, job, store_now);
+        self.check_group(job, is_first).await;
         let here = self.running_in(who, |_| true).await;
         self.check_most(who, "concurrency", PLACES, here);
         for limit in self.fleet.limits(&job.lane) {

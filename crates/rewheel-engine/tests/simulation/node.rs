@@ -17,10 +17,11 @@ use tokio::time::sleep;
 pub(crate) type Engines = Arc<Mutex<Vec<Option<Engine>>>>;
 
 /// Calls that loops make, each of which may panic. Some loops are restarted, some stop their engine.
-pub(crate) const LOOP_VERBS: [Verb; 12] = [
+pub(crate) const LOOP_VERBS: [Verb; 13] = [
     Verb::Renew,
     Verb::Sweep,
     Verb::Deadlines,
+    Verb::ReleaseGroups,
     Verb::KindsSince,
     Verb::ChangeKind,
     Verb::Lanes,
@@ -41,6 +42,8 @@ pub(crate) struct Luck {
     pub(crate) away: Arc<AtomicBool>,
     /// Whether the dependency of the kinds with a breaker is down.
     pub(crate) down: Arc<AtomicBool>,
+    /// Whether no housekeeping releases jobs of groups.
+    pub(crate) leaves_groups: Arc<AtomicBool>,
 }
 
 impl Luck {
@@ -119,7 +122,10 @@ impl Node {
                     model.panics(who, verb);
                 }
                 assert!(!is_hit, "planned");
-                if luck.away.load(Ordering::SeqCst) {
+                let leaves_groups = luck.leaves_groups.load(Ordering::SeqCst);
+                if luck.away.load(Ordering::SeqCst)
+                    || (leaves_groups && verb == Verb::ReleaseGroups)
+                {
                     return Some(Fault::Before);
                 }
                 let is_unlucky = luck.is_bad(&random, 50);

@@ -39,11 +39,12 @@ const RECOVERY: Duration = Duration::from_secs(1_800);
 pub(crate) struct Rules {
     pub(crate) weakness: Option<Weakness>,
     pub(crate) self_audit: bool,
+    pub(crate) housekeeps_groups: bool,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { weakness: None, self_audit: true }
+        Rules { weakness: None, self_audit: true, housekeeps_groups: true }
     }
 }
 
@@ -116,6 +117,7 @@ impl World {
         let random = Random::seeded(seed);
         let model = Model::new(Fleet::new(&random), store, started);
         let luck = Luck::default();
+        luck.leaves_groups.store(!rules.housekeeps_groups, Ordering::SeqCst);
         let engines = Engines::default();
         engines.lock().expect("nothing panics with it").resize(NODES, None);
         let mut workers = JoinSet::new();
@@ -298,8 +300,10 @@ impl World {
         let delay = Duration::from_millis([0, 0, 50, 2_000, 20_000][self.below(5) as usize]);
         let key = format!("key-{}", self.below(400));
         let mut submit = engine.submit_raw(kind.as_str(), Vec::new()).delay(delay);
-        if self.below(3) == 0 {
-            submit = submit.key(&key);
+        match self.below(5) {
+            0 | 1 => submit = submit.key(&key),
+            2 | 3 => submit = submit.group_key(["odd", "even"][self.below(2) as usize]),
+            _ => {}
         }
         if self.below(6) == 0 {
             submit = submit.deadline_in(delay + Duration::from_secs(self.below(90) + 1));
@@ -314,7 +318,9 @@ impl World {
         let answer = timeout(Duration::from_secs(2), caught(submit.into_future())).await;
         if let Ok(Some(Ok(receipt))) = answer {
             self.tell(&format!("{} of {kind} submitted", receipt.id));
-            self.submitted.insert(receipt.id);
+            if self.submitted.insert(receipt.id) {
+                self.model.accepted(receipt.id).await;
+            }
             return true;
         }
         false
@@ -472,6 +478,10 @@ impl World {
         };
         let changes = [Change::new(job, what)];
         let store = &self.model.store;
+        let before = store.get(job).await.expect("the store itself never fails");
+        if before.is_some_and(|before| before.state() == State::Dead) {
+            self.model.redriven(job);
+        }
         let answer = store.change(&changes, &Actor::new("person"), Retain::default()).await;
         self.tell(&format!("{job} changed: {answer:?}"));
     }

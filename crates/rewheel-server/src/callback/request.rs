@@ -89,6 +89,9 @@ fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {
     add("rewheel-kind", &job.lane.kind);
     add("rewheel-attempt", &now.attempt);
     add("rewheel-fence", &job.fence);
+    if let Some(turn) = job.group.as_ref().and_then(|group| group.turn) {
+        add("rewheel-turn", &turn);
+    }
     if let Some(deadline) = job.deadline.and_then(rfc3339) {
         add("rewheel-deadline", &deadline);
     }

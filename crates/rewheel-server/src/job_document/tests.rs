@@ -31,6 +31,7 @@ pub(super) fn job() -> Job {
         traceparent: None,
         parent: None,
         instant: None,
+        group: None,
         created: NOW,
         deadline: None,
         due: NOW,

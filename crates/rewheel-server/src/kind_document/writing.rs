@@ -206,6 +206,7 @@ mod tests {
             name: KindName::parse("hook").unwrap(),
             settings: settings.to_string(),
             takeovers_max: 3,
+            on_dead: rewheel_core::OnDead::Continue,
             paused: false,
             parked: None,
             suspects: Vec::new(),

@@ -133,7 +133,12 @@ mod tests {
     #[tokio::test]
     async fn a_search_looks_at_a_bounded_number_of_entries_and_goes_on() {
         let (store, name) = (MemoryStore::new(), KindName::parse("mail").unwrap());
-        let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+        let kind = NewKind {
+            name: name.clone(),
+            settings: "{}".to_owned(),
+            takeovers_max: 3,
+            on_dead: Default::default(),
+        };
         store.put_kinds(&[kind], &Actor::new("first")).await.unwrap();
         let many = Actor::new("many");
         for _ in 0..Limits::PAGE_MAX {

@@ -300,7 +300,14 @@ async fn stored(
         }
         None => Status::Scheduled,
     };
-    Ok(Job { due, status, fence: leased.unwrap_or_default(), ..job.to_job(created) })
+    let mut job = Job { due, status, fence: leased.unwrap_or_default(), ..job.to_job(created) };
+    // Only the store knows whether the job is the first of its group.
+    if job.group.is_some()
+        && let Some(found) = app.engine()?.store().get(job.id).await?
+    {
+        job.group = found.group;
+    }
+    Ok(job)
 }
 
 /// Returns what a caller without read permission learns about the job that has its key: that it exists, and what the caller itself sent.

@@ -16,6 +16,7 @@ mod fleet;
 mod metrics;
 mod workers;
 mod results;
+mod groups;
 mod operations;
 mod gzip;
 mod room;

@@ -1,9 +1,11 @@
 //! Stores new jobs.
 
 use super::Weakness;
+use super::groups::line_of;
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{KeyName, KeyRow, Note, Row, World};
 use crate::duplicates::{GONE, REPLACE, SUBMIT, has_twins, wakes};
+use crate::groups::Release;
 use crate::payload::payload_hash;
 use rewheel_core::store::{
     Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError, StoreResult,
@@ -252,6 +254,8 @@ impl World {
         }
         self.inserted += 1;
         let mut row = new_row(new, self.inserted, now);
+        self.join_line(&mut row);
+        let line = line_of(&row);
         let due = row.job.due;
         let mut leased = None;
         if let Some(direct) = direct.filter(|direct| self.may_lease(direct, &row.job, now)) {
@@ -265,6 +269,9 @@ impl World {
             report.add(&row.job.lane);
         }
         self.add(row);
+        if let Some(line) = line {
+            self.release(&line, Release::WithInsert, now);
+        }
         self.line.submitted += 1;
         Inserted::Created { due, leased }
     }
@@ -277,7 +284,8 @@ impl World {
             .is_some_and(|row| !row.kind.paused && row.kind.parked.is_none());
         let first = self.lanes.get(&job.lane).and_then(|lane| lane.first());
         let is_first = first.is_none_or(|(due, ..)| *due > now);
-        self.is_alive(direct.holder) && is_open && job.due <= now && is_first
+        let is_alone = job.group.is_none();
+        self.is_alive(direct.holder) && is_open && job.due <= now && is_first && is_alone
     }
 }
 
@@ -297,6 +305,7 @@ fn new_row(new: &NewJob, inserted: u64, now: Timestamp) -> Row {
         job,
         payload: new.payload.clone(),
         inserted,
+        place: None,
         leased: now,
         leased_by: 0,
         started: None,

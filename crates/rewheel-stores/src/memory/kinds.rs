@@ -14,6 +14,7 @@ impl World {
             name: new.name.clone(),
             settings: String::new(),
             takeovers_max: 0,
+            on_dead: new.on_dead,
             paused: false,
             parked: None,
             suspects: Vec::new(),
@@ -24,6 +25,7 @@ impl World {
         let mut kind = Kind {
             settings: new.settings.clone(),
             takeovers_max: new.takeovers_max,
+            on_dead: new.on_dead,
             ..old.clone().unwrap_or(fresh)
         };
         if old.as_ref() == Some(&kind) {
@@ -87,9 +89,10 @@ impl World {
             return answer;
         }
         match (&edit.what, before) {
-            (KindEditVerb::Put { settings, takeovers_max }, _) => {
+            (KindEditVerb::Put { settings, takeovers_max, on_dead }, _) => {
                 let (name, settings) = (edit.name.clone(), settings.clone());
-                let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+                let (takeovers_max, on_dead) = (*takeovers_max, *on_dead);
+                let new = NewKind { name, settings, takeovers_max, on_dead };
                 self.put_kind(&new, by, now);
                 let kind = self.kinds.get(&edit.name).map(|row| row.kind.clone());
                 kind.map_or(KindEdited::NotFound, KindEdited::Done)

@@ -103,7 +103,7 @@ impl World {
         let mut tallies = Tallies::default();
         self.kinds.keys().for_each(|kind| tallies.add(kind, None, None));
         for Row { job, .. } in self.jobs.values() {
-            let due = (job.state() == State::Scheduled).then_some(job.due);
+            let due = (job.state() == State::Scheduled && !job.is_blocked()).then_some(job.due);
             if !job.state().is_final() {
                 tallies.add(&job.lane.kind, Some((job.state(), 1)), due);
             }

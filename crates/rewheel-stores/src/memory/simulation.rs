@@ -30,6 +30,12 @@ pub enum Weakness {
     ResultOfAnySettle,
     /// A settle does not store the new payload of its job.
     NoSettledPayload,
+    /// All jobs of a group may run at once.
+    NoLine,
+    /// A group runs its newest job first.
+    NoOrder,
+    /// Ending a job releases no other job of its group, as if the process died in between.
+    NoReleaseAtEnd,
 }
 
 impl MemoryStore {

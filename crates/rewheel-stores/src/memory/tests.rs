@@ -31,7 +31,12 @@ impl History {
     async fn new(seed: u64) -> History {
         let clock = ClockOffset::default();
         let store = MemoryStore::with_clock(clock.clone());
-        let kind = NewKind { name: kind(), settings: String::new(), takeovers_max: 2 };
+        let kind = NewKind {
+            name: kind(),
+            settings: String::new(),
+            takeovers_max: 2,
+            on_dead: Default::default(),
+        };
         store.put_kinds(&[kind], &Actor::new("test")).await.unwrap();
         let random = Random::seeded(seed);
         History { store, clock, random, holders: vec![], jobs: vec![], leases: vec![] }

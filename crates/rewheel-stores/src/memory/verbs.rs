@@ -6,8 +6,8 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
     Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
@@ -208,6 +208,10 @@ impl OperateStore for MemoryStore {
         self.run(|world, now| Ok(world.deadlines(grace, limit, now)))
     }
 
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+        self.run(|world, now| Ok(world.release_groups(limit, now)))
+    }
+
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.run(|world, _| Ok(world.unannounced(limit)))
     }
@@ -283,6 +287,10 @@ impl ReadStore for MemoryStore {
 
     async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.run(|world, _| Ok(world.tally()))
+    }
+
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+        self.run(|world, _| Ok(world.stuck_groups(limit)))
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {

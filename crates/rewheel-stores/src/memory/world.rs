@@ -1,5 +1,6 @@
 //! The tables of a memory store.
 
+use super::groups::Groups;
 use super::results::ResultRow;
 use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreChange, StoreError};
 use rewheel_core::{
@@ -19,6 +20,8 @@ pub(super) struct World {
     /// The results of jobs that succeeded.
     pub(super) results: BTreeMap<JobId, ResultRow>,
     pub(super) keys: HashMap<KeyName, KeyRow>,
+    /// The lines of groups.
+    pub(super) groups: Groups,
     /// Room under a tenant's job cap that holders have reserved.
     pub(super) reserved: BTreeMap<(Tenant, HolderId), u64>,
     /// The number of live jobs of each tenant that has any.
@@ -59,6 +62,8 @@ pub(super) struct Row {
     pub(super) payload: Vec<u8>,
     /// The insertion order, which breaks ties between jobs that are due at the same time.
     pub(super) inserted: u64,
+    /// Its place in the line of its group.
+    pub(super) place: Option<u64>,
     /// When it was last leased.
     pub(super) leased: Timestamp,
     /// The number of the verb that leased it: clocks may go back.
@@ -186,9 +191,9 @@ impl Row {
         self.job.lane.tenant.as_ref().filter(|_| self.job.state().is_live())
     }
 
-    fn place(&self) -> Option<Place> {
+    fn lane_place(&self) -> Option<Place> {
         let place = (self.job.due, self.inserted, self.job.id);
-        (self.job.state() == State::Scheduled).then_some(place)
+        (self.job.state() == State::Scheduled && !self.job.is_blocked()).then_some(place)
     }
 }
 
@@ -217,7 +222,7 @@ impl World {
     }
 
     fn enter_lane(&mut self, row: &Row) {
-        if let Some(place) = row.place() {
+        if let Some(place) = row.lane_place() {
             self.lanes.entry(row.job.lane.clone()).or_default().insert(place);
         }
         if let Some(tenant) = row.tenant_while_live() {
@@ -234,7 +239,7 @@ impl World {
                 self.live.remove(tenant);
             }
         }
-        let Some(place) = row.place() else { return };
+        let Some(place) = row.lane_place() else { return };
         let lane = self.lanes.get_mut(&row.job.lane).expect("a scheduled job is in its lane");
         lane.remove(&place);
         if lane.is_empty() {
@@ -253,11 +258,16 @@ impl World {
             State::Cancelled => Status::Cancelled(now),
             State::Leased => unreachable!("a released job is not leased"),
         };
+        let is_behind = self.jobs.get(&id).is_some_and(|row| self.is_behind(row));
         self.write(id, |row| {
             row.job.status = status;
             row.job.version = row.job.version.next();
             row.announced = None;
+            if let Some(group) = &mut row.job.group {
+                group.blocked = to == State::Scheduled && is_behind;
+            }
         });
+        self.after_let_go(id, to, now);
         if to.is_final() {
             self.finish(id, to, keep, now);
         }

@@ -20,7 +20,8 @@ impl PostgresStore {
     /// an order and the job that charges for it are stored together, or neither is stored.
     ///
     /// It wakes no other node, because the jobs are not visible yet. The next poll finds them; call [`wake_in`](PostgresStore::wake_in)
-    /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason.
+    /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason. A job with a
+    /// group waits until housekeeping has seen that it is the first of its group, about a second.
     ///
     /// ```no_run
     /// use rewheel::Random;
@@ -177,6 +178,7 @@ fn insert_sql(schema: &str, job: &NewJob) -> StoreResult<String> {
     add("key", job.key.as_ref().map(|key| quoted(key.as_str())));
     add("tenant", job.tenant.as_ref().map(|tenant| quoted(tenant.as_str())));
     add("shard_key", job.shard_key.as_ref().map(|key| quoted(key.as_str())));
+    add("group_key", job.group_key.as_ref().map(|key| quoted(key.as_str())));
     add("traceparent", job.traceparent.as_deref().map(quoted));
     add("attempts_max", job.attempts_max.map(|most| most.to_string()));
     add("attempt_timeout", job.attempt_timeout.map(interval));

@@ -3,10 +3,13 @@
 use super::error::{VerbError, unreadable};
 use super::row::{
     backoff, because, duration, failure, fence, holder_id, instant, job_id, millis, number, parsed,
-    small, uuid, version, wanted,
+    small, unsigned, uuid, version, wanted,
 };
 use crate::job_columns::{Column, JobColumns, StatusColumn};
-use rewheel_core::{HolderId, Job, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, When};
+use rewheel_core::{
+    GroupKey, HolderId, Job, JobGroup, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, Turn,
+    When,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::{Kind, ToSql, Type};
 use uuid::Uuid;
@@ -48,6 +51,10 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
         given("instant_ms", Use::Rare, Type::INT8_ARRAY, |jobs| {
             some(jobs, |job| job.instant.map(Timestamp::as_millis))
         }),
+        given("group_key", Use::Rare, Type::TEXT_ARRAY, |jobs| {
+            some(jobs, |job| job.group_key.as_ref().map(GroupKey::as_str))
+        }),
+        Column::moved("turn"),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
@@ -64,6 +71,7 @@ pub(super) const JOB: JobColumns<New> = JobColumns {
         },
         StatusColumn { name: "overdue_ms", live: "jobs.overdue_ms", ended: "NULL::bigint" },
         StatusColumn { name: "wanted", live: "jobs.wanted", ended: "NULL::text" },
+        StatusColumn { name: "blocked", live: "jobs.shelf = 'blocked'", ended: "false" },
         StatusColumn { name: "ended_ms", live: "NULL::bigint", ended: "ended_ms" },
     ],
     no_payload: "NULL::bytea",
@@ -122,16 +130,20 @@ pub(super) fn read_job(row: &Row, lane: Lane) -> Result<Job, VerbError> {
         State::Dead => Status::Dead(ended()?),
         State::Cancelled => Status::Cancelled(ended()?),
     };
-    read(row, lane, status)
+    read(row, lane, status, get!(row, "blocked"))
 }
 
 /// Reads a job that was just claimed.
 pub(super) fn read_claimed(row: &Row, lane: Lane, holder: HolderId) -> Result<Job, VerbError> {
     let overdue = instant(row.try_get(CLAIMED)?);
-    read(row, lane, Status::Leased { holder, overdue, wanted: None })
+    read(row, lane, Status::Leased { holder, overdue, wanted: None }, false)
 }
 
-fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
+/// Reads a job, given its status and whether it waits for others of its group.
+fn read(row: &Row, lane: Lane, status: Status, blocked: bool) -> Result<Job, VerbError> {
+    let key: Option<GroupKey> = parsed(get!(row, "group_key"), "a group key")?;
+    let turn: Option<i64> = get!(row, "turn");
+    let turn = turn.map(|turn| Turn::new(unsigned(turn)));
     Ok(Job {
         id: job_id(get!(row, "id")),
         lane,
@@ -154,6 +166,7 @@ fn read(row: &Row, lane: Lane, status: Status) -> Result<Job, VerbError> {
         traceparent: get!(row, "traceparent"),
         parent: Option::map(get!(row, "parent"), job_id),
         instant: Option::map(get!(row, "instant_ms"), instant),
+        group: key.map(|key| JobGroup { key, blocked, turn }),
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),

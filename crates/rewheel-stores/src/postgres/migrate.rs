@@ -27,6 +27,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("duplicates", include_str!("migrations/0016_duplicates.sql")),
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
+    ("groups", include_str!("migrations/0019_groups.sql")),
 ];
 
 /// The migrations of this release.

@@ -6,6 +6,7 @@ use super::statements::{NOW, Sql};
 use deadpool_postgres::Object;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{StoreError, StoreResult};
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -130,6 +131,28 @@ impl<'s> Session<'s> {
         self.execute_returning_before(sql, params, Timestamp::from_millis(i64::MAX)).await
     }
 
+    /// As `execute_returning_before`, and returns the lanes.
+    pub(super) async fn execute_returning_lanes(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+        now: Timestamp,
+    ) -> Result<HashSet<i32>, VerbError> {
+        let mut lanes = HashSet::new();
+        for row in self.query(sql, params).await? {
+            let (lane, due) = (row.try_get(0)?, row.try_get(1)?);
+            self.put_back(lane, due, now);
+            lanes.insert(lane);
+        }
+        Ok(lanes)
+    }
+
+    fn put_back(&self, lane: i32, due: i64, now: Timestamp) {
+        if due < now.as_millis() {
+            self.put_back.lock().unwrap_or_else(PoisonError::into_inner).push((lane, due));
+        }
+    }
+
     /// As `execute_returning`, where jobs that are due at `now` or later are like new ones: they are above all floors.
     pub(super) async fn execute_returning_before(
         &self,
@@ -138,10 +161,7 @@ impl<'s> Session<'s> {
         now: Timestamp,
     ) -> Result<(), VerbError> {
         for row in self.query(sql, params).await? {
-            let (lane, due) = (row.try_get(0)?, row.try_get(1)?);
-            if due < now.as_millis() {
-                self.put_back.lock().unwrap_or_else(PoisonError::into_inner).push((lane, due));
-            }
+            self.put_back(row.try_get(0)?, row.try_get(1)?, now);
         }
         Ok(())
     }

@@ -80,6 +80,7 @@ macro_rules! statements {
 statements_of_new_jobs! {
     INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
         INT4_ARRAY);
+    INSERT_GROUPED = "sql/insert_grouped.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     REPLACE = "sql/replace.sql" (UUID_ARRAY, INT8_ARRAY);
 }
@@ -140,6 +141,12 @@ statements! {
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
+    GROUP_LEAVE = "sql/group_leave.sql" (UUID_ARRAY, UUID_ARRAY);
+    GROUP_NEXT = "sql/group_next.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    GROUP_STALE = "sql/group_stale.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    GROUPED_DEAD = "sql/grouped_dead.sql" (UUID, INT8, TEXT);
+    GROUPED_FINISHED = "sql/grouped_finished.sql" (UUID, INT8, TEXT);
+    GROUPED_LIVE = "sql/grouped_live.sql" (UUID, INT8, TEXT);
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8, INT8);
     HOLDER = "sql/holder.sql" (INT8, UUID);
     HOLDERS = "sql/holders.sql" (INT8);
@@ -202,10 +209,12 @@ statements! {
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_RESULTS = "sql/prune_results.sql" (INT8, INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
-    PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
+    PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8, BOOL_ARRAY);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
     REPLACED_BY = "sql/replaced_by.sql" (UUID_ARRAY);
+    RELEASE = "sql/release.sql" (INT8, BOOL, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
+    RELEASE_GROUPS = "sql/release_groups.sql" (TEXT, TEXT, TEXT, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
@@ -223,6 +232,7 @@ statements! {
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
+    STUCK_GROUPS = "sql/stuck_groups.sql" (INT8);
     SWEEP = "sql/sweep.sql" (INT8, INT8, INT8);
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
@@ -250,8 +260,8 @@ pub(super) static SETTLE_KEEP_RESULTS: Sql = Sql::new(|| {
 mod tests {
     use super::job_columns::{JOB, USES, Use, array_types};
     use super::{
-        ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_MANY,
-        REDRIVE, SETTLE_KEEP, SETTLE_KEEP_RESULTS,
+        ALL, ALL_OF_NEW_JOBS, CANCEL_DEAD, CLAIM, END_DEAD, END_FINISHED, INSERT, INSERT_GROUPED,
+        INSERT_MANY, REDRIVE, SETTLE_KEEP, SETTLE_KEEP_RESULTS,
     };
 
     #[test]
@@ -268,10 +278,11 @@ mod tests {
     #[test]
     fn every_statement_that_stores_a_job_gives_it_all_columns() {
         let check = |text, table, except: &[&str]| JOB.check_insert(text, table, except);
-        // A new job has not failed.
-        let failure = ["failure_category", "failure_code", "failure_message"];
-        for sql in [&INSERT, &INSERT_MANY].into_iter().flat_map(|forms| &forms.0) {
-            check(&sql.text, "rewheel.jobs", &failure);
+        // A new job has not failed and has not been released.
+        let unset = ["failure_category", "failure_code", "failure_message", "turn"];
+        let inserts = [&INSERT, &INSERT_GROUPED, &INSERT_MANY];
+        for sql in inserts.into_iter().flat_map(|forms| &forms.0) {
+            check(&sql.text, "rewheel.jobs", &unset);
         }
         check(&REDRIVE.text, "rewheel.jobs", &[]);
         check(&END_DEAD.text, "rewheel.dead", &[]);

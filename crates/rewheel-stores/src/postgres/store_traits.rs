@@ -4,15 +4,15 @@ use super::PostgresStore;
 use super::fleet::Fleet;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, results, risks, sample,
-    unreadable,
+    budgets, claim, failures, groups, kinds, lease, limits, prune, read, reserve, results, risks,
+    sample, unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
     Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
@@ -249,6 +249,10 @@ impl OperateStore for PostgresStore {
         self.deadlines_batch(grace, limit).await
     }
 
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+        self.release_groups_batch(limit).await
+    }
+
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         let session = self.read().await?;
         let letters = read::unannounced(&session, limit).await;
@@ -343,6 +347,12 @@ impl ReadStore for PostgresStore {
         let session = self.long_snapshot().await?;
         let tallies = sample::tally(&session).await;
         session.end(tallies).await
+    }
+
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+        let session = self.read().await?;
+        let found = groups::stuck_groups(&session, limit).await;
+        session.end(found).await
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {

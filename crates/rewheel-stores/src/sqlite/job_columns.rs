@@ -3,9 +3,11 @@
 use super::error::{VerbError, unreadable};
 use super::row::{backoff, because, duration, failure, instant, millis, parsed, unsigned, wanted};
 use super::transaction::Transaction;
+use super::verbs::groups::BLOCKED;
 use crate::job_columns::{Column, JobColumns, StatusColumn};
 use rewheel_core::{
-    Fence, HolderId, Job, JobId, Key, Lane, NewJob, ShardKey, State, Status, Timestamp, Version,
+    Fence, GroupKey, HolderId, Job, JobGroup, JobId, Key, Lane, NewJob, ShardKey, State, Status,
+    Timestamp, Turn, Version,
 };
 use rusqlite::{Row, Statement};
 
@@ -42,6 +44,10 @@ pub(super) const JOB: JobColumns<Bind> = JobColumns {
         given("instant_ms", |to, at, job, _| {
             to.raw_bind_parameter(at, job.instant.map(Timestamp::as_millis))
         }),
+        given("group_key", |to, at, job, _| {
+            to.raw_bind_parameter(at, job.group_key.as_ref().map(GroupKey::as_str))
+        }),
+        Column::moved("turn"),
         Column::named("failure_category"),
         Column::named("failure_code"),
         Column::named("failure_message"),
@@ -90,6 +96,8 @@ pub(super) fn read_job(
     let lane = tx.lane_of(get!(row, "lane"))?;
     let state: String = get!(row, "state");
     let ended = || Ok::<_, VerbError>(instant(get!(row, "ended_ms")));
+    let blocked = state == BLOCKED;
+    let state = if blocked { State::Scheduled.as_str() } else { &state };
     let status = match state.parse().map_err(|_| unreadable("a state"))? {
         State::Scheduled => Status::Scheduled,
         State::Paused => Status::Paused,
@@ -104,15 +112,21 @@ pub(super) fn read_job(
         State::Dead => Status::Dead(ended()?),
         State::Cancelled => Status::Cancelled(ended()?),
     };
-    read(row, lane, status, payload)
+    read(row, lane, (status, blocked), payload)
 }
 
 /// Reads a scheduled job that is being claimed.
 pub(super) fn read_claimed(row: &Row<'_>, lane: Lane) -> Result<Job, VerbError> {
-    read(row, lane, Status::Scheduled, Payload::Read)
+    read(row, lane, (Status::Scheduled, false), Payload::Read)
 }
 
-fn read(row: &Row<'_>, lane: Lane, status: Status, payload: Payload) -> Result<Job, VerbError> {
+/// Reads a job, given its status and whether it waits for others of its group.
+fn read(
+    row: &Row<'_>,
+    lane: Lane,
+    (status, blocked): (Status, bool),
+    payload: Payload,
+) -> Result<Job, VerbError> {
     let text = row.get_ref(const { JOB.position("because") })?;
     Ok(Job {
         id: JobId::from_bytes(get!(row, "id")),
@@ -136,6 +150,9 @@ fn read(row: &Row<'_>, lane: Lane, status: Status, payload: Payload) -> Result<J
         traceparent: get!(row, "traceparent"),
         parent: Option::map(get!(row, "parent"), JobId::from_bytes),
         instant: Option::map(get!(row, "instant_ms"), instant),
+        group: parsed(get!(row, "group_key"), "a group key")?
+            .map(|key| Ok::<_, VerbError>(JobGroup { key, blocked, turn: turn(get!(row, "turn")) }))
+            .transpose()?,
         failure: failure(
             get!(row, "failure_category"),
             get!(row, "failure_code"),
@@ -146,6 +163,10 @@ fn read(row: &Row<'_>, lane: Lane, status: Status, payload: Payload) -> Result<J
             Payload::LeaveOut => None,
         },
     })
+}
+
+fn turn(turn: Option<i64>) -> Option<Turn> {
+    turn.map(|turn| Turn::new(unsigned(turn)))
 }
 
 /// Fills in the columns of a job in an SQL file of this store.
@@ -233,9 +254,9 @@ mod tests {
     #[test]
     fn every_statement_that_stores_a_job_gives_it_all_columns() {
         let check = |text, table, except: &[&str]| JOB.check_insert(&fill_in(text), table, except);
-        // A new job has not failed.
-        let failure = ["failure_category", "failure_code", "failure_message"];
-        check(include_str!("sql/insert.sql"), "jobs", &failure);
+        // A new job has not failed and has not been released.
+        let unset = ["failure_category", "failure_code", "failure_message", "turn"];
+        check(include_str!("sql/insert.sql"), "jobs", &unset);
         check(include_str!("sql/redrive.sql"), "jobs", &[]);
         check(include_str!("sql/end_dead.sql"), "dead", &[]);
         check(include_str!("sql/end_finished.sql"), "finished", &[]);

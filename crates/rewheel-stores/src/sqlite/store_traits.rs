@@ -3,16 +3,16 @@
 use super::job_columns::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, results,
-    sample, settle, sweep, unreadable,
+    budgets, change, claim, failures, groups, insert, kinds, lease, limits, prune, read, reserve,
+    results, sample, settle, sweep, unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
     Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
@@ -247,6 +247,10 @@ impl OperateStore for SqliteStore {
         self.write(limit, move |tx| sweep::deadlines(tx, grace, limit)).await
     }
 
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+        self.release_lines(limit).await
+    }
+
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.read(move |tx| read::unannounced(tx, limit)).await
     }
@@ -321,6 +325,10 @@ impl ReadStore for SqliteStore {
 
     async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.read(|tx| sample::tally(tx)).await
+    }
+
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+        self.read(move |tx| groups::stuck_groups(tx, limit)).await
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {

@@ -25,7 +25,12 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
     let random = Random::seeded(1);
     let holder = HolderId::new(now, &random);
     let kind = KindName::parse("charge").unwrap();
-    let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+    let new = NewKind {
+        name: kind.clone(),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     kinds::put_kinds(&mut tx, &[new], &Actor::new("test")).unwrap();
     let lease_ttl = Duration::from_secs(15);
     let joining = NewHolder {
@@ -122,7 +127,8 @@ async fn a_write_of_another_process_is_an_unreported_change() {
     let (before, theirs) =
         (one.unreported_changes().await.unwrap(), other.unreported_changes().await.unwrap());
     let name = KindName::parse("charge").unwrap();
-    let kind = NewKind { name, settings: "{}".to_owned(), takeovers_max: 3 };
+    let kind =
+        NewKind { name, settings: "{}".to_owned(), takeovers_max: 3, on_dead: Default::default() };
     other.put_kinds(&[kind], &Actor::new("test")).await.unwrap();
     let after = one.unreported_changes().await.unwrap();
     assert_ne!(after, before);

@@ -10,6 +10,7 @@ pub(super) mod settle;
 pub(super) mod results;
 mod held;
 mod follow_ups;
+pub(super) mod groups;
 pub(super) mod ending;
 pub(super) mod lease;
 pub(super) mod sweep;

@@ -35,7 +35,12 @@ fn jobs(random: &Random, count: usize, payload_bytes: usize) -> Vec<NewJob> {
 
 async fn open(file: &Path) -> Result<SqliteStore, StoreError> {
     let store = SqliteStore::open(file).await?;
-    let new = NewKind { name: kind(), settings: "{}".to_owned(), takeovers_max: 3 };
+    let new = NewKind {
+        name: kind(),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[new], &Actor::new("crash")).await?;
     Ok(store)
 }

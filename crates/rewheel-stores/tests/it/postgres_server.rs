@@ -5,6 +5,7 @@ mod proxy;
 mod migrations;
 mod caller_transaction;
 mod submit;
+mod groups;
 mod insert_sql;
 mod duplicates;
 mod fleet;

@@ -137,6 +137,17 @@ macro_rules! store_conformance {
                 fire_in_one_settle, fire_nothing_if_the_settle_was_lost, change_their_payload_with_every_decision,
                 are_changed_by_the_engine, free_their_name_when_they_are_removed,
             }
+            groups {
+                run_one_at_a_time_in_order, of_one_insert_keep_its_order, wait_for_the_due_of_the_first,
+                are_apart_by_kind_tenant_and_key, take_no_direct_path, have_turns_that_grow,
+                are_due_from_their_release_on, are_checked_line_by_line, go_on_after_every_decision,
+                of_a_whole_batch_go_on, go_on_once_after_a_repeated_settle, keep_their_head_while_it_lives,
+                go_on_after_takeovers, go_on_after_a_deadline, go_on_after_a_wanted_cancel, take_follow_ups,
+                wait_for_the_last_old_holder, wait_for_a_paused_head, wait_for_a_member_that_was_paused,
+                cannot_be_overtaken_by_a_change, go_on_after_a_cancel, go_on_after_a_dead_letter,
+                wait_for_a_dead_letter_if_the_kind_says_so, follow_a_changed_setting, count_while_they_wait,
+                are_listed_by_their_key, go_on_while_a_job_is_stored, never_have_two_leases,
+            }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,
                 leaves_nothing_of_a_wanted_cancel_that_is_not_kept, answers_again_what_it_did,

@@ -13,7 +13,7 @@ use rewheel_core::{Actor, KindChange, KindChanged, KindName, NewKind, State};
 
 fn new_kind(name: &str, settings: &str) -> NewKind {
     let name = KindName::parse(name).unwrap();
-    NewKind { name, settings: settings.to_owned(), takeovers_max: 7 }
+    NewKind { name, settings: settings.to_owned(), takeovers_max: 7, on_dead: Default::default() }
 }
 
 async fn put(subject: &Subject, kinds: &[NewKind]) {

@@ -8,7 +8,7 @@ pub use self::found::*;
 
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{ChangeVerb, Count, Filter, PageRequest, Tally};
-use rewheel_core::{Job, JobId, KindName, Limits, NewJob, State, Status, When};
+use rewheel_core::{Job, JobGroup, JobId, KindName, Limits, NewJob, State, Status, When};
 
 /// Reads a list to its end, a page at a time.
 async fn pages(subject: &Subject, filter: &Filter, first: PageRequest) -> Vec<Vec<Job>> {
@@ -84,6 +84,11 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
             attempt: now.attempt,
             attempts_before: now.attempts_before,
             failure: now.failure.clone(),
+            // A redrive is another turn of its group.
+            group: stored.group.clone().map(|group| JobGroup {
+                turn: now.group.as_ref().and_then(|group| group.turn),
+                ..group
+            }),
             ..stored.clone()
         };
         assert_eq!(now, same);

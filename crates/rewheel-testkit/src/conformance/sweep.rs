@@ -228,7 +228,8 @@ pub async fn obeys_the_cap_of_the_kind(subject: &Subject) {
     let by = subject.holder().await;
     let put = async |takeovers_max| {
         let name = KindName::parse("charge").unwrap();
-        let kind = NewKind { name, settings: "{}".to_owned(), takeovers_max };
+        let kind =
+            NewKind { name, settings: "{}".to_owned(), takeovers_max, on_dead: Default::default() };
         subject.store.put_kinds(&[kind], &Actor::new("suite")).await.unwrap();
     };
     put(1).await;

@@ -4,8 +4,8 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, HolderExpiry, Insert, Inserted, KindStore,
-    KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
+    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
     SampleStore, Settled, Settlement, Store, StoreChange, StoreResult, SubmitStore, Sweep, Tally,
     TokenStore, Wakes, Watch, WatchShare, WorkStore,
@@ -211,6 +211,10 @@ impl OperateStore for FaultyStore {
         self.through(Verb::Deadlines, self.inner.deadlines(grace, limit)).await
     }
 
+    async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+        self.through(Verb::ReleaseGroups, self.inner.release_groups(limit)).await
+    }
+
     async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
         self.through(Verb::Unannounced, self.inner.unannounced(limit)).await
     }
@@ -278,6 +282,10 @@ impl ReadStore for FaultyStore {
 
     async fn tally(&self) -> StoreResult<Vec<Tally>> {
         self.through(Verb::Tally, self.inner.tally()).await
+    }
+
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+        self.through(Verb::StuckGroups, self.inner.stuck_groups(limit)).await
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {

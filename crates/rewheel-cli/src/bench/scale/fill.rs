@@ -40,6 +40,7 @@ pub(super) async fn fill(store: &Arc<dyn Store>, size: Size) -> Result<Filled> {
         name: name.clone(),
         settings: "{}".to_owned(),
         takeovers_max: 3,
+        on_dead: Default::default(),
     };
     let started = now();
     for part in kinds.chunks(BATCH) {

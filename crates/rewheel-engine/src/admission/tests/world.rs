@@ -53,6 +53,7 @@ impl World {
             name: name.clone(),
             settings: String::new(),
             takeovers_max: settings.takeovers_max,
+            on_dead: settings.on_dead,
             paused: false,
             parked: None,
             suspects: Vec::new(),

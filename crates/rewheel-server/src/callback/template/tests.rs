@@ -25,6 +25,7 @@ pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
         traceparent: None,
         parent: None,
         instant: None,
+        group: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),

@@ -128,6 +128,9 @@ fn who_and_what() -> Object {
             or_null(time()),
             "Instant of the schedule that submitted the job. Null if no schedule did.",
         )
+        .has("group_key", or_null(text()), "Key of the group. The jobs of a group run one at a time, in the order of their submits. Null if the job has no group.")
+        .has("blocked", flag(), "True while the job is scheduled and an earlier job of its group has not ended.")
+        .has("turn", or_null(count()), "Number that grows with every release of a job of the group. Null before the first release, and if the job has no group.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 
@@ -152,21 +155,25 @@ fn held_because() -> Value {
 }
 
 fn job_example() -> Value {
+    let attempt = json!({
+        "attempt": 1, "fence": 1, "holder": ID, "started": AT, "duration": "30s",
+        "category": "timeout", "code": "504", "message": "no answer", "decision": "retry",
+        "delay": "83ms",
+    });
+    let failure = json!({"category": "timeout", "code": "504", "message": "no answer"});
+    let because = json!({"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"});
     json!({
         "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
-        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "instant": null, "priority": 5, "attempt": 1,
+        "key": "order-17", "tenant": null, "shard_key": null, "parent": null, "instant": null, "group_key": null, "blocked": false,
+        "turn": null, "priority": 5, "attempt": 1,
         "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
         "due": AT, "deadline": null,
-        "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},
+        "due_because": because,
         "held_because": null,
         "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
-        "finished": null, "failure": {"category": "timeout", "code": "504", "message": "no answer"},
+        "finished": null, "failure": failure,
         "result": null, "result_dropped": null,
-        "attempts": [{
-            "attempt": 1, "fence": 1, "holder": ID, "started": AT, "duration": "30s",
-            "category": "timeout", "code": "504", "message": "no answer", "decision": "retry",
-            "delay": "83ms",
-        }],
+        "attempts": [attempt],
         "audit": [],
     })
 }

@@ -150,6 +150,7 @@ fn list_jobs() -> Operation {
             "Only jobs of the schedule with this name. 404 if there is none.",
             kind(),
         )
+        .query("group_key", "Only jobs of the group with this key.", name(255))
         .query("category", "Only jobs whose latest failure has this category.", category())
         .query("q", "Only jobs with this text in the id, the key or the latest failure.", word())
         .query("due_after", "Only jobs that are due at this time or later.", time_asked())

@@ -104,6 +104,7 @@ pub(super) fn job(payload: &Value) -> Job {
         traceparent: None,
         parent: None,
         instant: None,
+        group: None,
         created: Timestamp::from_millis(0),
         deadline: None,
         due: Timestamp::from_millis(0),

@@ -5,6 +5,8 @@ SELECT EXISTS (SELECT FROM rewheel.lanes, LATERAL (SELECT FROM rewheel.jobs WHER
     OR EXISTS (SELECT FROM rewheel.jobs JOIN rewheel.lanes USING (lane) WHERE shelf = 'held' AND lanes.kind = $1)
     OR EXISTS (SELECT FROM rewheel.lanes, LATERAL (SELECT FROM rewheel.jobs WHERE jobs.lane = lanes.lane AND shelf = 'paused' LIMIT 1) AS paused
                 WHERE lanes.kind = $1)
+    OR EXISTS (SELECT FROM rewheel.lanes, LATERAL (SELECT FROM rewheel.jobs WHERE jobs.lane = lanes.lane AND shelf = 'blocked' LIMIT 1) AS blocked
+                WHERE lanes.kind = $1)
     OR EXISTS (SELECT FROM rewheel.unreadable,
                            LATERAL (SELECT lane, shelf FROM rewheel.jobs WHERE jobs.id = unreadable.job OFFSET 0) AS job
                            JOIN rewheel.lanes USING (lane)

@@ -12,6 +12,8 @@ SELECT kind, shelf, sum(jobs)::bigint, min(due_ms)
         UNION ALL
         SELECT lane, 'paused', count(*), NULL FROM rewheel.jobs WHERE shelf = 'paused' GROUP BY lane
         UNION ALL
+        SELECT lane, 'blocked', count(*), NULL FROM rewheel.jobs WHERE shelf = 'blocked' GROUP BY lane
+        UNION ALL
         SELECT lane, 'dead', count(*), NULL FROM rewheel.dead GROUP BY lane) AS counted
   JOIN rewheel.lanes USING (lane)
  GROUP BY kind, shelf;

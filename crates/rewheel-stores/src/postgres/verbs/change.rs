@@ -11,6 +11,7 @@ use super::super::statements::{
 };
 use super::audit::{Line, audit};
 use super::edit::edit;
+use super::groups::Freed;
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Change, ChangeVerb, Changed, StoreChange, StoreResult};
@@ -28,8 +29,9 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Changed>> {
         let session = self.transaction().await?;
         let answers = change(&session, changes, by, keep).await;
-        let (answers, lanes) = session.end(answers).await?;
+        let (answers, lanes, freed) = session.end(answers).await?;
         self.wake(lanes);
+        self.after_groups(freed).await;
         Ok(answers)
     }
 }
@@ -39,9 +41,9 @@ async fn change(
     changes: &[Change],
     by: &Actor,
     keep: Retain,
-) -> Result<(Vec<Changed>, StoreChange), VerbError> {
+) -> Result<(Vec<Changed>, StoreChange, Freed), VerbError> {
     let now = session.now().await?;
-    let mut lanes = StoreChange::default();
+    let (mut lanes, mut freed) = (StoreChange::default(), Freed::default());
     let mut answers = vec![Changed::NotFound; changes.len()];
     // In the order of their ids, so that two batches with the same jobs cannot deadlock.
     let mut left: Vec<usize> = (0..changes.len()).collect();
@@ -59,14 +61,14 @@ async fn change(
             answers[place] = batch.apply(&changes[place], &found);
         }
         batch.lanes().for_each(|lane| lanes.add(lane));
-        batch.write(session, by).await?;
+        freed.merge(batch.write(session, by).await?);
         for place in edits {
             answers[place] = edit(session, &changes[place], by, now).await?;
             // An edit may move the job to another lane.
             lanes = StoreChange::AnyLane;
         }
     }
-    Ok((answers, lanes))
+    Ok((answers, lanes, freed))
 }
 
 /// A locked job without its payload, and the number of its lane.
@@ -162,7 +164,7 @@ impl<'a> Batch<'a> {
         self.redriven.iter().chain(&self.lives).map(|job| &job.lane)
     }
 
-    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<(), VerbError> {
+    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<Freed, VerbError> {
         redrive(session, &self.redriven).await?;
         change_lives(session, &self.lives).await?;
         let (now, keep) = (self.now, self.keep);
@@ -174,18 +176,25 @@ impl<'a> Batch<'a> {
         }
         cancel_dead(session, &self.cancelled_dead, (now, keep)).await?;
         for Found { job, lane } in self.cancelled_dead {
+            if job.group.is_some() {
+                writes.leave_group(job.id);
+            }
             if let Some(key) = &job.key {
                 let until = now.plus(keep.key);
                 writes.end_key(*lane, key.to_string(), job.id, State::Cancelled, until);
             }
         }
-        writes.flush(session, now, None).await?;
+        let mut freed = writes.flush(session, now, None).await?;
+        freed.look_at(self.redriven.iter().chain(&self.lives));
         let mut lines = Vec::with_capacity(self.notes.len());
         for (what, job, before, after) in &self.notes {
             let (job, kind) = (Some(job.id), Some(&job.lane.kind));
             lines.push(Line { who: by, what, job, kind, before, after });
         }
-        if lines.is_empty() { Ok(()) } else { audit(session, now, &lines).await }
+        if !lines.is_empty() {
+            audit(session, now, &lines).await?;
+        }
+        Ok(freed)
     }
 }
 

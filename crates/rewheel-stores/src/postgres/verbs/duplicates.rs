@@ -12,7 +12,8 @@ use super::super::statements::{
     AUDIT_REPLACES, DUPLICATES_BEGIN, DUPLICATES_END, DUPLICATES_UNDO, FIND_KEY_JOBS, INSERT_KEYS,
     LOCK_WAITING, MOVE_KEYS, REPLACE, REPLACED_BY,
 };
-use super::insert::{find_states, lanes, lanes_changed, lost_job};
+use super::insert::{find_states, lanes_changed, lost_job};
+use super::numbered_lanes::lanes;
 use crate::audit::document;
 use crate::duplicates::{GONE, SUBMIT, wakes};
 use crate::payload::payload_hash;

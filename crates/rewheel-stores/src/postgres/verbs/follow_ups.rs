@@ -2,10 +2,13 @@
 
 use super::super::error::VerbError;
 use super::super::session::Session;
-use super::insert::{Insertion, Numbered, find_states, lanes, lanes_changed};
+use super::groups::Freed;
+use super::insert::{Insertion, find_states, lanes_changed};
 use super::kinds;
+use super::numbered_lanes::{Numbered, lanes};
 use super::writes::{Live, Writes};
 use crate::follow_ups::{FollowUps, Letter};
+use crate::groups::Line;
 use rewheel_core::store::{Insert, Inserted, Settlement, StoreChange};
 use rewheel_core::{
     Actor, Cause, Fence, HolderId, Lane, NewJob, Retain, State, Timestamp, Transition,
@@ -30,6 +33,7 @@ pub(super) async fn store(
     submitting: Submitting<'_>,
     by: (HolderId, &Actor),
     now: Timestamp,
+    freed: &mut Freed,
 ) -> Result<Stored, VerbError> {
     if submitting.is_empty() {
         return Ok(Stored { jobs: Vec::new(), answers: Vec::new(), now, woken: None });
@@ -46,7 +50,9 @@ pub(super) async fn store(
     let (answers, woken) = careful(session, &insert).await?;
     follow_ups.jobs = jobs;
     follow_ups.refused(&answers);
-    bury(session, &follow_ups, by, now).await?;
+    freed.merge(bury(session, &follow_ups, by, now).await?);
+    // The new jobs are released after the commit.
+    freed.lines.extend(follow_ups.jobs.iter().filter_map(Line::of_new));
     Ok(Stored { jobs: follow_ups.jobs, answers, now, woken })
 }
 
@@ -76,12 +82,12 @@ async fn bury(
     follow_ups: &FollowUps,
     (holder, who): (HolderId, &Actor),
     now: Timestamp,
-) -> Result<(), VerbError> {
+) -> Result<Freed, VerbError> {
     let known = find_states(session, follow_ups.letters.iter().map(|letter| letter.job.id)).await?;
     let letters: Vec<&Letter> =
         follow_ups.letters.iter().filter(|letter| !known.contains_key(&letter.job.id)).collect();
     if letters.is_empty() {
-        return Ok(());
+        return Ok(Freed::default());
     }
     let mut missing = follow_ups.kinds();
     let names: Vec<_> = missing.iter().map(|kind| kind.name.as_str()).collect();
@@ -127,5 +133,6 @@ fn live(job: &NewJob, lane: i32) -> Live {
         started: false,
         holder: None,
         key: None,
+        grouped: job.group_key.is_some(),
     }
 }

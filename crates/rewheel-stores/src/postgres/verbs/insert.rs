@@ -6,17 +6,21 @@ use super::super::job_columns::array_params;
 use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
+use super::super::statements::{
+    FIND_KEYS, FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY, TAKE_KEYS,
+};
 use super::duplicates::{self, Resolved};
 use super::formats::refuse_for_old_holders;
+use super::numbered_lanes::{Numbered, lanes};
 use crate::batch::{check_backoff, leave_out};
 use crate::duplicates::has_twins;
+use crate::groups::{Line, Release};
 use crate::payload::payload_hash;
 use rewheel_core::store::{
     Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError, StoreResult,
 };
 use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, State, Timestamp};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
 /// The largest payload. PostgreSQL could store more, but a batch of payloads is one message.
@@ -36,6 +40,7 @@ impl PostgresStore {
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
                 self.shared.lanes.floors.lower(&insertion.past_due(&answers));
+                self.release_lines(&stored_lines(insert.jobs, &answers), Release::WithInsert).await;
                 self.wake_for(insert.jobs, insertion.now, &answers);
                 if let Some(lanes) = insertion.woken {
                     self.wake(lanes);
@@ -102,39 +107,11 @@ impl PostgresStore {
     }
 }
 
-/// The lanes of a batch whose kinds exist.
-pub(in super::super) struct Numbered {
-    /// The lane number of each job.
-    of_jobs: Vec<Option<i32>>,
-    /// The lane numbers, each once in ascending order, and their lanes.
-    numbers: Vec<i32>,
-    lanes: Vec<Lane>,
-}
-
-impl Numbered {
-    pub(super) fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
-        let mut last: Option<(&NewJob, Option<i32>)> = None;
-        let number_of = |job| {
-            // Most jobs of a batch are in the same lane as the job before.
-            let number = match last {
-                Some((before, number)) if before.is_beside(job) => number,
-                Some(_) | None => numbers.get(&job.lane()).copied(),
-            };
-            last = Some((job, number));
-            number
-        };
-        let of_jobs = jobs.iter().map(number_of).collect();
-        let mut named: Vec<(i32, Lane)> =
-            numbers.into_iter().map(|(lane, number)| (number, lane)).collect();
-        named.sort_unstable_by_key(|(number, _)| *number);
-        let (numbers, lanes) = named.into_iter().unzip();
-        Numbered { of_jobs, numbers, lanes }
-    }
-
-    /// Returns whether one number stands for two lanes: one was cached before a restore, the other after it.
-    fn is_ambiguous(&self) -> bool {
-        self.numbers.windows(2).any(|pair| pair[0] == pair[1])
-    }
+/// Returns the lines that stored jobs joined.
+fn stored_lines(jobs: &[NewJob], answers: &[Inserted]) -> BTreeSet<Line> {
+    let stored = jobs.iter().zip(answers);
+    let stored = stored.filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
+    stored.filter_map(|(job, _)| Line::of_new(job)).collect()
 }
 
 /// The error when the cached lanes were out of date twice.
@@ -142,19 +119,6 @@ pub(in super::super) fn lanes_changed() -> StoreError {
     StoreError::Unavailable(
         "kinds or lanes changed while their jobs were being stored: repeat the request".into(),
     )
-}
-
-/// The lanes of a batch, each once.
-pub(super) fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
-    let mut lanes: HashSet<Lane> = HashSet::new();
-    let mut last: Option<&NewJob> = None;
-    for job in jobs {
-        if !last.is_some_and(|last| last.is_beside(job)) {
-            lanes.insert(job.lane());
-        }
-        last = Some(job);
-    }
-    lanes.into_iter().collect()
 }
 
 /// One batch being stored.
@@ -264,8 +228,8 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
-    /// Writes the rows, and returns the lanes whose due jobs were leased at once. Writes nothing and returns `None` if the cached lanes
-    /// are out of date.
+    /// Writes the rows, and returns the lanes whose due jobs were leased at once. Returns `None` if the cached lanes are out of date: the
+    /// caller must roll back what it wrote for jobs of groups.
     pub(super) async fn store(
         &mut self,
         session: &Session<'_>,
@@ -275,6 +239,45 @@ impl<'a> Insertion<'a> {
         if self.lanes.is_ambiguous() {
             return Ok(None);
         }
+        let is_grouped = |(job, _): &(&NewJob, i32)| job.group_key.is_some();
+        if !rows.iter().any(is_grouped) {
+            return self.store_rows(session, rows, now).await;
+        }
+        let (grouped, others): (Vec<_>, Vec<_>) = rows.iter().copied().partition(is_grouped);
+        if !self.store_grouped(session, &grouped, now).await? {
+            return Ok(None);
+        }
+        if others.is_empty() {
+            return Ok(Some(HashSet::new()));
+        }
+        self.store_rows(session, &others, Some(self.now)).await
+    }
+
+    /// Writes the rows of jobs that have a group, and their places in line. Writes nothing and returns `false` if the cached lanes are out
+    /// of date.
+    async fn store_grouped(
+        &mut self,
+        session: &Session<'_>,
+        rows: &[(&NewJob, i32)],
+        now: Option<Timestamp>,
+    ) -> Result<bool, VerbError> {
+        let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
+        let (used, columns) = array_params(rows);
+        let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
+        let mut params: Vec<Param<'_>> = vec![&offset, &now, lanes];
+        params.extend(names.params());
+        params.extend(columns.iter().map(|column| -> Param<'_> { column.as_ref() }));
+        let row = session.one(INSERT_GROUPED.with(used), &params).await?;
+        self.now = instant(row.try_get(0)?);
+        Ok(row.try_get(2)?)
+    }
+
+    async fn store_rows(
+        &mut self,
+        session: &Session<'_>,
+        rows: &[(&NewJob, i32)],
+        now: Option<Timestamp>,
+    ) -> Result<Option<HashSet<i32>>, VerbError> {
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
         let (used, columns) = array_params(rows);
         let columns = columns.iter().map(|column| -> Param<'_> { column.as_ref() });
@@ -311,7 +314,8 @@ impl<'a> Insertion<'a> {
             *answer = Some(if job.is_too_late(self.now) {
                 Inserted::Refused(Refusal::DeadlineTooEarly)
             } else {
-                let leased = due <= self.now && lane.is_some_and(|lane| open.contains(&lane));
+                let is_open = lane.is_some_and(|lane| open.contains(&lane));
+                let leased = due <= self.now && is_open && job.group_key.is_none();
                 Inserted::Created { due, leased: leased.then(|| Fence::new(1)) }
             });
         }

@@ -13,7 +13,7 @@ use crate::suspects;
 use rewheel_core::store::{KindsSince, StoreChange, StoreError, StoreResult};
 use rewheel_core::{
     Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
-    KindEdited, KindName, Limits, NewKind, Parked, Timestamp,
+    KindEdited, KindName, Limits, NewKind, OnDead, Parked, Timestamp,
 };
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
@@ -78,9 +78,10 @@ async fn edit_kind(
         return Ok((answer, false));
     }
     match (&edit.what, before) {
-        (KindEditVerb::Put { settings, takeovers_max }, _) => {
+        (KindEditVerb::Put { settings, takeovers_max, on_dead }, _) => {
             let (name, settings) = (edit.name.clone(), settings.clone());
-            let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+            let (takeovers_max, on_dead) = (*takeovers_max, *on_dead);
+            let new = NewKind { name, settings, takeovers_max, on_dead };
             let wrote = put_kinds(session, &[new], by).await?;
             let kind = lock(session, &edit.name, None).await?.map(|locked| locked.kind);
             Ok((kind.map_or(KindEdited::NotFound, KindEdited::Done), wrote))
@@ -138,7 +139,7 @@ async fn lock(
     Ok(Some(Locked {
         now: instant(row.try_get(0)?),
         kind: read_kind(&row, 1)?,
-        living: row.try_get::<_, Vec<Uuid>>(13)?.into_iter().map(holder_id).collect(),
+        living: row.try_get::<_, Vec<Uuid>>(14)?.into_iter().map(holder_id).collect(),
     }))
 }
 
@@ -167,11 +168,12 @@ pub(super) async fn put_kinds(
     let is_new = |kind: &&NewKind| !known.get(&kind.name).is_some_and(|old| kind.is_stored_as(old));
     let new: Vec<&NewKind> = new.into_iter().filter(is_new).collect();
     let now = session.now().await?;
-    let params: [Param<'_>; 4] = [
+    let params: [Param<'_>; 5] = [
         &new.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>(),
         &new.iter().map(|kind| kind.settings.as_str()).collect::<Vec<_>>(),
         &new.iter().map(|kind| i64::from(kind.takeovers_max)).collect::<Vec<_>>(),
         &now.as_millis(),
+        &new.iter().map(|kind| kind.on_dead.blocks()).collect::<Vec<_>>(),
     ];
     session.execute(&PUT_KINDS, &params).await?;
     let facts = |kind: &NewKind| {
@@ -238,6 +240,7 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, VerbError> {
         name: KindName::parse(row.try_get(at)?).map_err(|_| unreadable("a kind"))?,
         settings: row.try_get(at + 1)?,
         takeovers_max: number(row.try_get(at + 2)?),
+        on_dead: OnDead::of(row.try_get(at + 12)?),
         paused: row.try_get(at + 3)?,
         parked,
         generation: unsigned(row.try_get(at + 7)?),

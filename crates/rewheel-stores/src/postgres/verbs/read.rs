@@ -9,12 +9,13 @@ use super::super::row::{
 use super::super::session::{Param, Session};
 use super::super::statements::{
     ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, CHILDREN_DEAD, CHILDREN_FINISHED, CHILDREN_LIVE, FIND, GET,
-    LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, UNANNOUNCED,
+    GROUPED_DEAD, GROUPED_FINISHED, GROUPED_LIVE, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
+    UNANNOUNCED,
 };
 use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::cut;
-use crate::tables::{Reading, Table, tables};
+use crate::tables::{Listed, Reading, Table, tables};
 use rewheel_core::store::{
     AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest,
 };
@@ -81,15 +82,18 @@ pub(super) fn lane(
     lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
 }
 
-/// Returns the statement that lists a table, or the jobs in it that one job submitted.
-fn listing(table: Table, of_parent: bool) -> &'static Sql {
-    match (table, of_parent) {
-        (Table::Live, false) => &LIST_LIVE,
-        (Table::Dead, false) => &LIST_DEAD,
-        (Table::Finished, false) => &LIST_FINISHED,
-        (Table::Live, true) => &CHILDREN_LIVE,
-        (Table::Dead, true) => &CHILDREN_DEAD,
-        (Table::Finished, true) => &CHILDREN_FINISHED,
+/// Returns the statement that lists a table, or the jobs in it that one job submitted, or those of groups with one key.
+fn listing(table: Table, by: Listed) -> &'static Sql {
+    match (table, by) {
+        (Table::Live, Listed::All) => &LIST_LIVE,
+        (Table::Dead, Listed::All) => &LIST_DEAD,
+        (Table::Finished, Listed::All) => &LIST_FINISHED,
+        (Table::Live, Listed::ByParent) => &CHILDREN_LIVE,
+        (Table::Dead, Listed::ByParent) => &CHILDREN_DEAD,
+        (Table::Finished, Listed::ByParent) => &CHILDREN_FINISHED,
+        (Table::Live, Listed::ByGroup) => &GROUPED_LIVE,
+        (Table::Dead, Listed::ByGroup) => &GROUPED_DEAD,
+        (Table::Finished, Listed::ByGroup) => &GROUPED_FINISHED,
     }
 }
 
@@ -97,6 +101,7 @@ fn listing(table: Table, of_parent: bool) -> &'static Sql {
 struct Scan {
     sql: &'static Sql,
     parent: Option<Uuid>,
+    group_key: Option<String>,
     before: Uuid,
     left: usize,
     ended: bool,
@@ -105,8 +110,9 @@ struct Scan {
 impl Scan {
     fn new(table: Table, filter: &Filter, before: Uuid, most: usize) -> Scan {
         let parent = filter.parent.map(uuid);
-        let sql = listing(table, parent.is_some());
-        Scan { sql, parent, before, left: most, ended: false }
+        let sql = listing(table, Listed::by(filter));
+        let group_key = filter.group_key.as_ref().map(ToString::to_string);
+        Scan { sql, parent, group_key, before, left: most, ended: false }
     }
 
     async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, VerbError> {
@@ -118,8 +124,10 @@ impl Scan {
             }
             let limit = number(most as u64);
             let mut params: Vec<Param<'_>> = vec![&self.before, &limit];
-            if let Some(parent) = &self.parent {
-                params.push(parent);
+            match (&self.parent, &self.group_key) {
+                (Some(parent), _) => params.push(parent),
+                (None, Some(key)) => params.push(key),
+                (None, None) => {}
             }
             let rows = session.query(self.sql, &params).await?;
             self.ended = rows.len() < most;

@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Indexes whose absence makes queries scan whole tables.
-const INDEXES: [&str; 19] = [
+const INDEXES: [&str; 21] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -29,6 +29,8 @@ const INDEXES: [&str; 19] = [
     "jobs_parent",
     "dead_parent",
     "finished_parent",
+    "jobs_blocked",
+    "finished_group",
 ];
 
 pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, VerbError> {

@@ -114,6 +114,7 @@ pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>,
             }
             "listed" => drop(listed.insert(name, jobs)),
             "held" => tallies.add(&name, Some((State::Leased, jobs)), None),
+            "blocked" => tallies.add(&name, Some((State::Scheduled, jobs)), None),
             "paused" => tallies.add(&name, Some((State::Paused, jobs)), None),
             "dead" => tallies.add(&name, Some((State::Dead, jobs)), None),
             _ => return Err(unreadable("a table number")),

@@ -12,6 +12,7 @@ use super::super::statements::{
 use super::audit::actor;
 use super::claim::columns;
 use super::follow_ups::{self, Stored, Submitting};
+use super::groups::Freed;
 use super::results::{Results, portions};
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
@@ -86,7 +87,7 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
-        let (answers, lanes, stored) = session.end(answers).await?;
+        let (answers, lanes, stored, freed) = session.end(answers).await?;
         let applied = settlements
             .iter()
             .zip(&answers)
@@ -100,6 +101,7 @@ impl PostgresStore {
         if let Some(lanes) = stored.woken {
             self.wake(lanes);
         }
+        self.after_settled_groups(freed).await;
         Ok(answers)
     }
 
@@ -111,8 +113,9 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let session = self.transaction().await?;
         let answers = give_back(&session, holder, leases, keep).await;
-        let (answers, lanes) = session.end(answers).await?;
+        let (answers, lanes, freed) = session.end(answers).await?;
         self.wake(self.shared.lanes.report(lanes));
+        self.after_groups(freed).await;
         Ok(answers)
     }
 }
@@ -176,12 +179,12 @@ async fn succeed(
     Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))
 }
 
-/// Returns the results, the lanes to which jobs went back, and the jobs that were submitted.
+/// Returns the results, the lanes to which jobs went back, the jobs that were submitted, and what happened to lines of groups.
 pub(in super::super) async fn settle_mixed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
-) -> Result<(Vec<Settled>, HashSet<i32>, Stored), VerbError> {
+) -> Result<(Vec<Settled>, HashSet<i32>, Stored, Freed), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, settlements.iter().map(|settled| settled.lease)).await?;
     let mut writes = Writes::default();
@@ -201,12 +204,12 @@ pub(in super::super) async fn settle_mixed(
         answers.push(answer);
     }
     write_payloads(session, settlements, &answers).await?;
-    writes.flush(session, settler.now, settler.named()).await?;
+    let mut freed = writes.flush(session, settler.now, settler.named()).await?;
     let by = (holder, &settler.who);
-    let stored = follow_ups::store(session, submitting, by, settler.now).await?;
+    let stored = follow_ups::store(session, submitting, by, settler.now, &mut freed).await?;
     let leases = settlements.iter().map(|settled| settled.lease);
     let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
-    Ok((answers, lanes, stored))
+    Ok((answers, lanes, stored, freed))
 }
 
 /// Writes the payloads of settlements that were applied, before their rows move to other tables.
@@ -228,13 +231,13 @@ async fn write_payloads(
     session.execute(&SETTLE_PAYLOAD, &[&ids, &payloads]).await.map(drop)
 }
 
-/// Returns the results, and the lanes of the jobs.
+/// Returns the results, the lanes of the jobs, and what happened to lines of groups.
 async fn give_back(
     session: &Session<'_>,
     holder: HolderId,
     leases: &[Lease],
     keep: Retain,
-) -> Result<(Vec<Settled>, HashSet<i32>), VerbError> {
+) -> Result<(Vec<Settled>, HashSet<i32>, Freed), VerbError> {
     let mut settler = Settler::find(session, holder).await?;
     settler.lock(session, leases.iter().copied()).await?;
     let mut lanes = HashSet::new();
@@ -255,10 +258,10 @@ async fn give_back(
             Settled::Applied(Outcome::LetGo(state))
         }));
     }
-    writes.flush(session, settler.now, settler.named()).await?;
+    let freed = writes.flush(session, settler.now, settler.named()).await?;
     let asked = Asked::GiveBack;
     let answers = settler.answer_rest(session, answers, leases.iter().copied(), asked).await?;
-    Ok((answers, lanes))
+    Ok((answers, lanes, freed))
 }
 
 /// What a holder asks for. A result that arrives after the job was given back does not count.

@@ -9,6 +9,7 @@ use super::super::statements::{
 };
 use super::audit::actor;
 use super::claim;
+use super::groups::Freed;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult, Sweep};
@@ -41,10 +42,11 @@ impl PostgresStore {
         }
         let session = self.transaction().await?;
         let events = sweep(&session, asked).await;
-        let (events, change) = session.end(events).await?;
+        let (events, change, freed) = session.end(events).await?;
         if !events.is_empty() {
             self.wake(change);
         }
+        self.after_groups(freed).await;
         Ok(events)
     }
 
@@ -124,15 +126,17 @@ impl PostgresStore {
         floor.found();
         let session = self.transaction().await?;
         let events = deadlines(&session, grace, limit).await;
-        session.end(events).await
+        let (events, freed) = session.end(events).await?;
+        self.after_groups(freed).await;
+        Ok(events)
     }
 }
 
-/// Returns what happened to jobs, and their lanes.
+/// Returns what happened to jobs, their lanes, and what happened to lines of groups.
 async fn sweep(
     session: &Session<'_>,
     asked: &Sweep,
-) -> Result<(Vec<JobEvent>, StoreChange), VerbError> {
+) -> Result<(Vec<JobEvent>, StoreChange, Freed), VerbError> {
     let Sweep { by, limit, keep, watched } = *asked;
     let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
     let now = instant(row.try_get(0)?);
@@ -146,7 +150,7 @@ async fn sweep(
     let (taken, lanes) = read_taken(session, &rows).await?;
     let mut change = StoreChange::default();
     if taken.is_empty() {
-        return Ok((Vec::new(), change));
+        return Ok((Vec::new(), change, Freed::default()));
     }
     let most = takeovers_max(session).await?;
     let mut writes = Writes::default();
@@ -175,15 +179,15 @@ async fn sweep(
             writes.end(live, to, failure, None, (now, keep));
         }
     }
-    writes.flush(session, now, None).await?;
-    Ok((events, change))
+    let freed = writes.flush(session, now, None).await?;
+    Ok((events, change, freed))
 }
 
 async fn deadlines(
     session: &Session<'_>,
     grace: Duration,
     limit: usize,
-) -> Result<Vec<JobEvent>, VerbError> {
+) -> Result<(Vec<JobEvent>, Freed), VerbError> {
     let now = session.now().await?;
     let leased = now.as_millis().saturating_sub(millis(grace));
     let rows =
@@ -206,8 +210,8 @@ async fn deadlines(
         writes.note(&live, &Transition { failure: Some(&failure), ..transition }, &who);
         writes.end(live, State::Dead, Some(failure), None, (now, Retain::default()));
     }
-    writes.flush(session, now, None).await?;
-    Ok(events)
+    let freed = writes.flush(session, now, None).await?;
+    Ok((events, freed))
 }
 
 /// Reads locked jobs, each with its previous holder, and their lanes. Sets unreadable jobs aside.
@@ -221,7 +225,7 @@ async fn read_taken(
     for row in rows {
         let read = Live::read(row).and_then(|live| kind_of(&lanes, &live).map(|_| live.clone()));
         if let Some(live) = unreadable.check(job_id(row.try_get(0)?), read)? {
-            taken.push((live, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id)));
+            taken.push((live, row.try_get::<_, Option<Uuid>>(12)?.map(holder_id)));
         }
     }
     unreadable.set_aside(session).await?;

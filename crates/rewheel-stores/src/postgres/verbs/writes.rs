@@ -9,6 +9,7 @@ use super::super::statements::{
     LET_GO, TRIM_ATTEMPTS,
 };
 use super::audit::{Noted, write_notes};
+use super::groups::{self, Freed};
 use super::results::{self, Ran, Rans};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
@@ -32,6 +33,8 @@ pub(super) struct Live {
     pub(super) started: bool,
     pub(super) holder: Option<i32>,
     pub(super) key: Option<String>,
+    /// Whether it has a group.
+    pub(super) grouped: bool,
 }
 
 impl Live {
@@ -50,6 +53,7 @@ impl Live {
             started: row.try_get::<_, Option<i64>>(8)? == Some(number),
             holder: row.try_get(9)?,
             key: row.try_get(10)?,
+            grouped: row.try_get(11)?,
         })
     }
 
@@ -89,6 +93,9 @@ pub(super) struct Writes<'a> {
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
     attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
     noted: Vec<Noted>,
+    /// Jobs of groups that end, and those that become dead letters.
+    left: Vec<Uuid>,
+    died: Vec<Uuid>,
 }
 
 struct LetGo<'a> {
@@ -153,6 +160,10 @@ impl<'a> Writes<'a> {
         if live.state == State::Leased && settled_by.is_none() {
             live.fence = live.fence.next();
         }
+        if live.grouped {
+            let line = if state == State::Dead { &mut self.died } else { &mut self.left };
+            line.push(uuid(live.id));
+        }
         if state == State::Dead {
             self.dead.push(End { live, settled_by, failure, ran: None });
             return;
@@ -206,13 +217,18 @@ impl<'a> Writes<'a> {
         self.keys.push((lane, key, job, state, expires));
     }
 
-    /// Writes everything.
+    /// Takes a job that is not in the hot table out of the line of its group.
+    pub(super) fn leave_group(&mut self, job: JobId) {
+        self.left.push(uuid(job));
+    }
+
+    /// Writes everything, and returns what it did to lines of groups.
     pub(super) async fn flush(
         self,
         session: &Session<'_>,
         now: Timestamp,
         holder: Option<(HolderId, i32)>,
-    ) -> Result<(), VerbError> {
+    ) -> Result<Freed, VerbError> {
         if let Some((id, number)) = holder {
             write_attempts(session, &self.attempts, id, now).await?;
             write_kept(session, &self.kept, number, now).await?;
@@ -228,7 +244,11 @@ impl<'a> Writes<'a> {
             session.execute(&INSERT_LEDGER, &line).await?;
         }
         write_keys(session, &self.keys).await?;
-        write_notes(session, &self.noted, now).await
+        write_notes(session, &self.noted, now).await?;
+        if self.left.is_empty() && self.died.is_empty() {
+            return Ok(Freed::default());
+        }
+        groups::leave(session, &self.left, &self.died, now).await
     }
 }
 

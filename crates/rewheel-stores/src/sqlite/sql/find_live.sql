@@ -1,2 +1,2 @@
 -- find_live: reads the columns that are needed to end a live job.
-SELECT seq, lane, key FROM jobs WHERE id = ?1;
+SELECT seq, lane, key, group_key FROM jobs WHERE id = ?1;

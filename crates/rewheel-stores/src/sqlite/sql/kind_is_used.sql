@@ -6,4 +6,6 @@ SELECT EXISTS (SELECT 1 FROM lanes JOIN jobs INDEXED BY jobs_due ON jobs.lane = 
                 WHERE jobs.state = 'leased' AND lanes.kind = ?1)
     OR EXISTS (SELECT 1 FROM lanes JOIN jobs INDEXED BY jobs_paused ON jobs.lane = lanes.lane AND jobs.state = 'paused'
                 WHERE lanes.kind = ?1)
+    OR EXISTS (SELECT 1 FROM lanes JOIN jobs INDEXED BY jobs_blocked ON jobs.lane = lanes.lane AND jobs.state = 'blocked'
+                WHERE lanes.kind = ?1)
     OR EXISTS (SELECT 1 FROM lanes JOIN dead INDEXED BY dead_lane ON dead.lane = lanes.lane WHERE lanes.kind = ?1);

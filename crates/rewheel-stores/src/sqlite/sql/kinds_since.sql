@@ -1,3 +1,3 @@
 -- kinds_since: reads the kinds that changed after change ?1. Contract: KindStore::kinds_since.
-SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation, suspects, forced, version, parked_until_ms
+SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation, suspects, forced, version, parked_until_ms, blocks_on_dead
   FROM kinds INDEXED BY kinds_changed WHERE changed > ?1;

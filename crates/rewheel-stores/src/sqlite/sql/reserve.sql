@@ -9,5 +9,8 @@ SELECT (SELECT count(*) FROM (
             UNION ALL
             SELECT 1 FROM lanes CROSS JOIN jobs INDEXED BY jobs_paused ON jobs.lane = lanes.lane
              WHERE lanes.tenant = ?1 AND jobs.state = 'paused'
+            UNION ALL
+            SELECT 1 FROM lanes CROSS JOIN jobs INDEXED BY jobs_blocked ON jobs.lane = lanes.lane
+             WHERE lanes.tenant = ?1 AND jobs.state = 'blocked'
             LIMIT ?2)),
        (SELECT coalesce(sum(jobs), 0) FROM reserved WHERE tenant = ?1);

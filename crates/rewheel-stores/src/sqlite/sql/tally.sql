@@ -8,6 +8,8 @@ SELECT kind, state, sum(jobs), min(due_ms)
         UNION ALL
         SELECT lane, 'paused', count(*), NULL FROM jobs INDEXED BY jobs_paused WHERE state = 'paused' GROUP BY lane
         UNION ALL
+        SELECT lane, 'scheduled', count(*), NULL FROM jobs INDEXED BY jobs_blocked WHERE state = 'blocked' GROUP BY lane
+        UNION ALL
         SELECT lane, 'dead', count(*), NULL FROM dead INDEXED BY dead_lane GROUP BY lane) AS counted
   JOIN lanes USING (lane)
  GROUP BY kind, state;

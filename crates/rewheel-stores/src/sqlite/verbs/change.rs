@@ -5,6 +5,7 @@ use super::super::job_columns::Payload;
 use super::super::transaction::Transaction;
 use super::audit::{Line, audit};
 use super::ending::{Ending, Live, end, end_key};
+use super::groups;
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::read::get;
 use rewheel_core::store::{Change, ChangeVerb, Changed};
@@ -65,9 +66,11 @@ fn write(
     }
     match (before.state(), after.state()) {
         (State::Dead, State::Scheduled) => {
-            let values = (id, after.due.as_millis(), deadline);
+            let state = groups::stored_state(tx, after, State::Scheduled)?;
+            let values = (id, after.due.as_millis(), deadline, state);
             tx.execute(include_str!("../sql/redrive.sql"), values)?;
             tx.execute(include_str!("../sql/delete_dead.sql"), [id])?;
+            groups::redriven(tx, after)?;
         }
         (State::Dead, State::Cancelled) => cancel_dead(tx, before, keep)?,
         (State::Dead, _) => {
@@ -90,7 +93,7 @@ fn write(
             let values: [&dyn ToSql; 9] = [
                 &id,
                 &lane,
-                &state.as_str(),
+                &groups::stored_state(tx, after, state)?,
                 &after.due.as_millis(),
                 &after.because.as_str(),
                 &deadline,
@@ -99,6 +102,7 @@ fn write(
                 &payload(after, what),
             ];
             tx.execute(include_str!("../sql/edit_live.sql"), &values[..])?;
+            groups::changed(tx, after)?;
         }
     }
     Ok(())
@@ -123,6 +127,7 @@ fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Retain) -> Result<
             fence: job.fence,
             takeovers: job.takeovers,
             takeovers_counted: job.takeovers_counted,
+            group_key: row.get(3)?,
         })
     })?;
     if let Some(live) = found {
@@ -142,6 +147,7 @@ fn cancel_dead(tx: &mut Transaction<'_, '_>, job: &Job, keep: Retain) -> Result<
         tx.execute(include_str!("../sql/cancel_dead.sql"), values)?;
     }
     tx.execute(include_str!("../sql/delete_dead.sql"), [id])?;
+    groups::cancelled(tx, job)?;
     match &job.key {
         Some(key) => {
             let expires = tx.now.plus(keep.key);

@@ -2,6 +2,7 @@
 
 use super::super::error::VerbError;
 use super::super::transaction::{Transaction, tenant_text};
+use super::groups;
 use rewheel_core::{Cause, Failure, Fence, JobId, Lane, Retain, State, Timestamp, Transition};
 use rusqlite::types::ToSql;
 
@@ -12,6 +13,7 @@ pub(super) struct Live {
     pub(super) id: JobId,
     pub(super) lane: i64,
     pub(super) key: Option<String>,
+    pub(super) group_key: Option<String>,
     /// Its fence, before it is taken from its holder.
     pub(super) fence: Fence,
     /// Its counters at the end.
@@ -72,7 +74,7 @@ pub(super) fn end(
         }
     }
     tx.execute(include_str!("../sql/delete_job.sql"), [live.seq])?;
-    Ok(())
+    groups::ended(tx, live, end.state)
 }
 
 fn die(tx: &Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), VerbError> {

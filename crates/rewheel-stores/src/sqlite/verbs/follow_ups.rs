@@ -1,6 +1,7 @@
 //! Stores the jobs that settlements submit.
 
-use super::super::error::VerbError;
+use super::super::error::{VerbError, unreadable};
+use super::super::row::column;
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end};
@@ -60,8 +61,9 @@ fn bury(
 fn insert_one(tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<Live, VerbError> {
     let lane = tx.lane_or_new(&job.lane())?;
     rows::write(tx, &[NewRow { job, lane, due: tx.now, deadline: None, lease: None }])?;
+    let seq = tx.find(include_str!("../sql/find_live.sql"), [job.id.to_bytes()], column)?;
     Ok(Live {
-        seq: tx.statements.connection.last_insert_rowid(),
+        seq: seq.ok_or_else(|| unreadable("a job that was just stored"))?,
         id: job.id,
         lane,
         key: None,
@@ -69,6 +71,7 @@ fn insert_one(tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<Live, VerbEr
         attempt: 0,
         takeovers: 0,
         takeovers_counted: 0,
+        group_key: job.group_key.as_ref().map(ToString::to_string),
     })
 }
 

@@ -4,6 +4,7 @@ use super::super::error::VerbError;
 use super::super::row::{unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::ending::{Live, end_key};
+use super::groups;
 use super::results::{self, write_millis};
 use super::unreadable::Unreadable;
 use rewheel_core::store::{AttemptTiming, Settlement};
@@ -61,6 +62,7 @@ fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), VerbErr
         fence: Fence::new(unsigned(row.get(1)?)),
         takeovers: row.get(7)?,
         takeovers_counted: row.get(8)?,
+        group_key: row.get(9)?,
     };
     Ok((live, wanted(row.get(4)?)?))
 }
@@ -98,6 +100,7 @@ impl Successes {
         if let (Some(result), false) = (&settled.result, keep.job.is_zero()) {
             self.results.push((live.id, result.clone()));
         }
+        groups::ended(tx, &live, State::Succeeded)?;
         if keep.job.is_zero() {
             // Under the first fence no attempt can have failed; under a later one there may be records, even of uncounted failures.
             if settled.lease.fence > Fence::new(1) {

@@ -3,14 +3,16 @@
 use super::super::error::VerbError;
 use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
+use super::groups;
 use super::replace;
 use super::rows::{self, NewRow};
 use crate::batch::{check_backoff, leave_out};
 use crate::duplicates::{GONE, has_twins};
+use crate::groups::{Line, Release};
 use crate::payload::payload_hash;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreChange, StoreError};
 use rewheel_core::{Fence, Format, JobId, Key, NewJob, OnKey, State, Timestamp};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The largest payload: the memory for a few of them at once. SQLite could store more.
 pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -47,12 +49,28 @@ pub(in super::super) fn insert(
         }
         tx.statements.run("RELEASE batch")?;
     }
+    release(tx, &batch.jobs, &answers)?;
     let stored = answers.iter().filter(|answer| matches!(answer, Inserted::Created { .. })).count();
     tx.submitted += stored as u64;
     if stored > 0 {
         report(tx.report.get_or_insert_default(), &batch.jobs, &answers);
     }
     Ok(answers)
+}
+
+/// Releases the new jobs whose groups have no other job that may run.
+fn release(
+    tx: &mut Transaction<'_, '_>,
+    jobs: &[NewJob],
+    answers: &[Inserted],
+) -> Result<(), VerbError> {
+    let stored =
+        jobs.iter().zip(answers).filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
+    let lines: BTreeSet<Line> = stored.filter_map(|(job, _)| Line::of_new(job)).collect();
+    for line in &lines {
+        groups::release(tx, line, Release::WithInsert)?;
+    }
+    Ok(())
 }
 
 /// Reports the lanes that got jobs which can be claimed.
@@ -129,7 +147,7 @@ impl<'a> Insertion<'a> {
         }
         let lane = self.lane(tx, job)?;
         let is_direct = open == Open::Free && due <= now && self.is_direct(tx, lane)?;
-        let lease = self.lease(job, now).filter(|_| is_direct);
+        let lease = self.lease(job, now).filter(|_| is_direct && job.group_key.is_none());
         if let Some(key) = &job.key {
             take_key(tx, job, key)?;
         }

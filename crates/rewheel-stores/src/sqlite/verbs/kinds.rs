@@ -9,7 +9,7 @@ use crate::suspects;
 use rewheel_core::store::{KindsSince, StoreError};
 use rewheel_core::{
     Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
-    KindEdited, KindName, Limits, NewKind, Parked, Timestamp, Version,
+    KindEdited, KindName, Limits, NewKind, OnDead, Parked, Timestamp, Version,
 };
 use rusqlite::Row;
 
@@ -30,7 +30,8 @@ pub(in super::super) fn put_kinds(
             continue;
         }
         let (version, change) = (tx.now.as_millis(), next_change(tx, false)?);
-        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max, version, change);
+        let (takeovers, blocks) = (kind.takeovers_max, kind.on_dead.blocks());
+        let values = (kind.name.as_str(), &kind.settings, takeovers, version, change, blocks);
         tx.execute(include_str!("../sql/put_kind.sql"), values)?;
         let line =
             Line { what: "put kind", job: None, kind: Some(&kind.name), before: old, after: new };
@@ -105,6 +106,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, VerbError> {
         name: KindName::parse(&name).map_err(|_| unreadable("a kind"))?,
         settings: row.get(1)?,
         takeovers_max: row.get(2)?,
+        on_dead: OnDead::of(row.get(12)?),
         paused: row.get(3)?,
         parked,
         suspects: suspects::read(&row.get::<_, String>(8)?)
@@ -176,9 +178,10 @@ pub(in super::super) fn edit_kind(
         return Ok(answer);
     }
     match (&edit.what, before) {
-        (KindEditVerb::Put { settings, takeovers_max }, _) => {
+        (KindEditVerb::Put { settings, takeovers_max, on_dead }, _) => {
             let (name, settings) = (edit.name.clone(), settings.clone());
-            let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+            let (takeovers_max, on_dead) = (*takeovers_max, *on_dead);
+            let new = NewKind { name, settings, takeovers_max, on_dead };
             put_kinds(tx, &[new], by)?;
             let kind = get_kind(tx, &edit.name)?;
             Ok(kind.map_or(KindEdited::NotFound, KindEdited::Done))

@@ -8,7 +8,7 @@ use super::super::writer::count as number;
 use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::cut;
-use crate::tables::{Reading, Table, tables};
+use crate::tables::{Listed, Reading, Table, tables};
 use rewheel_core::store::{
     AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };
@@ -66,15 +66,18 @@ pub(in super::super) fn live(
     Ok(live)
 }
 
-/// Returns the statement that lists a table, or the jobs in it that one job submitted.
-fn listing(table: Table, of_parent: bool) -> &'static str {
-    match (table, of_parent) {
-        (Table::Live, false) => include_str!("../sql/list_live.sql"),
-        (Table::Dead, false) => include_str!("../sql/list_dead.sql"),
-        (Table::Finished, false) => include_str!("../sql/list_finished.sql"),
-        (Table::Live, true) => include_str!("../sql/children_live.sql"),
-        (Table::Dead, true) => include_str!("../sql/children_dead.sql"),
-        (Table::Finished, true) => include_str!("../sql/children_finished.sql"),
+/// Returns the statement that lists a table, or the jobs in it that one job submitted, or those of groups with one key.
+fn listing(table: Table, by: Listed) -> &'static str {
+    match (table, by) {
+        (Table::Live, Listed::All) => include_str!("../sql/list_live.sql"),
+        (Table::Dead, Listed::All) => include_str!("../sql/list_dead.sql"),
+        (Table::Finished, Listed::All) => include_str!("../sql/list_finished.sql"),
+        (Table::Live, Listed::ByParent) => include_str!("../sql/children_live.sql"),
+        (Table::Dead, Listed::ByParent) => include_str!("../sql/children_dead.sql"),
+        (Table::Finished, Listed::ByParent) => include_str!("../sql/children_finished.sql"),
+        (Table::Live, Listed::ByGroup) => include_str!("../sql/grouped_live.sql"),
+        (Table::Dead, Listed::ByGroup) => include_str!("../sql/grouped_dead.sql"),
+        (Table::Finished, Listed::ByGroup) => include_str!("../sql/grouped_finished.sql"),
     }
 }
 
@@ -87,9 +90,10 @@ fn rows_of<'s>(
     rows_max: usize,
 ) -> rusqlite::Result<rusqlite::Rows<'s>> {
     let rows_max = number((rows_max as u64).saturating_add(1));
-    match filter.parent {
-        Some(parent) => statement.query((before, rows_max, parent.to_bytes())),
-        None => statement.query((before, rows_max)),
+    match (filter.parent, &filter.group_key) {
+        (Some(parent), _) => statement.query((before, rows_max, parent.to_bytes())),
+        (None, Some(key)) => statement.query((before, rows_max, key.as_str())),
+        (None, None) => statement.query((before, rows_max)),
     }
 }
 
@@ -111,7 +115,7 @@ pub(in super::super) fn list(
     // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
-        let statement = tx.sql(listing(table, filter.parent.is_some()))?;
+        let statement = tx.sql(listing(table, Listed::by(filter)))?;
         let mut statement = statement.get();
         let mut rows = rows_of(&mut statement, filter, before, scan_max)?;
         let mut reading = Reading::new(limit, scan_max);
@@ -141,7 +145,7 @@ pub(in super::super) fn count(
     }
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
-        let statement = tx.sql(listing(table, filter.parent.is_some()))?;
+        let statement = tx.sql(listing(table, Listed::by(filter)))?;
         let mut statement = statement.get();
         let left = scan_max.saturating_sub(scanned);
         let mut rows = rows_of(&mut statement, filter, [0xff; 16], left)?;

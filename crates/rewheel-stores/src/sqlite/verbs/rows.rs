@@ -3,6 +3,7 @@
 use super::super::error::VerbError;
 use super::super::job_columns::{self, SUBMITTED};
 use super::super::transaction::Transaction;
+use super::groups;
 use rewheel_core::{NewJob, State, Timestamp};
 use rusqlite::Statement;
 use std::sync::LazyLock;
@@ -50,7 +51,7 @@ pub(super) fn write(tx: &Transaction<'_, '_>, rows: &[NewRow<'_>]) -> Result<(),
         bind(&mut statement, 0, row, tx.now)?;
         statement.raw_execute()?;
     }
-    Ok(())
+    rows.iter().try_for_each(|row| groups::join(tx, row.job))
 }
 
 fn bind(
@@ -60,13 +61,17 @@ fn bind(
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     job_columns::bind(statement, first + 1, row.job, row.lane)?;
-    let state = if row.lease.is_some() { State::Leased } else { State::Scheduled };
+    let state = match row.lease {
+        Some(_) => State::Leased.as_str(),
+        None if row.job.group_key.is_some() => groups::BLOCKED,
+        None => State::Scheduled.as_str(),
+    };
     let mut place = first + SUBMITTED;
     let mut at = || {
         place += 1;
         place
     };
-    statement.raw_bind_parameter(at(), state.as_str())?;
+    statement.raw_bind_parameter(at(), state)?;
     statement.raw_bind_parameter(at(), row.due.as_millis())?;
     statement.raw_bind_parameter(at(), i64::from(row.lease.is_some()))?;
     // Attempts so far, and those that do not count against the limit: the same for a new job.

@@ -91,6 +91,7 @@ fn read_taken(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Taken, Verb
         takeovers_counted: row.get(6)?,
         key: row.get(8)?,
         fence: Fence::new(unsigned(row.get(9)?)),
+        group_key: row.get(10)?,
     };
     // The later writes need the lane's name.
     tx.lane_of(live.lane)?;
@@ -200,6 +201,7 @@ fn read_late(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Late, VerbEr
         takeovers_counted: row.get(6)?,
         key: None,
         fence: Fence::new(unsigned(row.get(8)?)),
+        group_key: row.get(10)?,
     };
     // The later writes need the lane's name.
     tx.lane_of(live.lane)?;

@@ -66,6 +66,7 @@ async fn a_batch_of_kinds_takes_a_few_round_trips() {
         name: KindName::parse(&format!("kind-{n}")).expect("a name"),
         settings: "{}".to_owned(),
         takeovers_max: 3,
+        on_dead: Default::default(),
     };
     let kinds: Vec<NewKind> = (0..1_000).map(kind).collect();
     let by = Actor::new("suite");

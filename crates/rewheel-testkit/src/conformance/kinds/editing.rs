@@ -14,7 +14,7 @@ async fn edit(subject: &Subject, what: KindEditVerb, if_version: Option<Version>
 }
 
 fn settings(text: &str) -> KindEditVerb {
-    KindEditVerb::Put { settings: text.to_owned(), takeovers_max: 7 }
+    KindEditVerb::Put { settings: text.to_owned(), takeovers_max: 7, on_dead: Default::default() }
 }
 
 async fn log(subject: &Subject) -> Vec<String> {
