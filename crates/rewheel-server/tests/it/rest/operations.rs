@@ -110,7 +110,7 @@ async fn a_canary_that_fails_says_why() {
         assert_eq!((&operation["state"], &operation["done"]), (&json!("aborted"), &json!(6)));
         let reason = operation["reason"].as_str().unwrap();
         assert!(reason.starts_with("step 2 of 2 of the canary failed: "), "{reason}");
-        assert!(reason.contains("rejected 404") && reason.ends_with("14 were not changed"));
+        assert!(reason.contains("rejected 404") && reason.ends_with("not changed: 14"));
         assert_eq!(operation["canary"], json!({"step": 2, "steps": 2}));
     })
     .await;
