@@ -5,7 +5,7 @@ use super::{
 };
 use crate::id::{Fence, HolderId, JobId};
 use crate::job::{Job, NewJob, Status, When};
-use crate::name::{Key, KindName};
+use crate::name::{GroupKey, Key, KindName};
 use crate::timestamp::Timestamp;
 use rewheel::{Random, seconds};
 
@@ -90,6 +90,20 @@ fn a_debounced_job_is_postponed_up_to_its_limit() {
     assert_eq!(due(103), When::At(at(105)));
     assert_eq!(due(104), When::At(at(105)), "created + max");
     assert_eq!(due(200), When::At(at(105)));
+}
+
+#[test]
+fn a_job_of_a_group_replaces_no_other() {
+    let group_key = Some(GroupKey::parse("customer-17").unwrap());
+    let key = Some(Key::parse("invoice-2").unwrap());
+    for (duplicates, field) in [
+        (debounced(2, 5), "debounce"),
+        (Duplicates::new(None, Some(OnDuplicate::Replace), None).unwrap(), "on_duplicate"),
+    ] {
+        let job = NewJob { key: key.clone(), group_key: group_key.clone(), duplicates, ..new("1") };
+        assert_eq!(job.check_duplicates().map_err(|wrong| wrong.field), Err(field));
+        assert_eq!(NewJob { group_key: None, ..job }.check_duplicates(), Ok(()));
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ macro_rules! store_conformance {
                 are_changed_by_the_engine, free_their_name_when_they_are_removed,
             }
             groups {
-                run_one_at_a_time_in_order, of_one_insert_keep_its_order, wait_for_the_due_of_the_first,
+                run_one_at_a_time_in_order, of_one_insert_keep_its_order, keep_the_place_of_a_replaced_job, wait_for_the_due_of_the_first,
                 are_apart_by_kind_tenant_and_key, take_no_direct_path, have_turns_that_grow,
                 are_due_from_their_release_on, are_checked_line_by_line, go_on_after_every_decision,
                 of_a_whole_batch_go_on, go_on_once_after_a_repeated_settle, keep_their_head_while_it_lives,

@@ -10,7 +10,10 @@ pub use self::operators::*;
 
 use crate::Subject;
 use rewheel_core::store::{Direct, GroupsReleased, Insert, Inserted, Leased, Settlement};
-use rewheel_core::{GroupKey, HolderId, JobId, Lease, NewJob, Tenant, Turn, When};
+use rewheel_core::{
+    Duplicates, GroupKey, HolderId, JobId, Key, Lease, NewJob, OnDuplicate, State, Tenant, Turn,
+    When,
+};
 use std::time::Duration;
 
 /// Builds a job of kind `mail` in a group.
@@ -85,6 +88,28 @@ pub async fn of_one_insert_keep_its_order(subject: &Subject) {
         let lease = claim_one(subject, holder, job.id).await;
         subject.succeed(holder, lease).await;
     }
+}
+
+/// A submit that replaces a job of a group changes neither its group nor its place.
+pub async fn keep_the_place_of_a_replaced_job(subject: &Subject) {
+    subject.kinds(&["mail"]).await;
+    let key = Some(Key::parse("invoice-2").unwrap());
+    let first = subject.put(grouped(subject, "customer-17")).await;
+    let second = subject.put(NewJob { key: key.clone(), ..grouped(subject, "customer-17") }).await;
+    let third = subject.put(grouped(subject, "customer-17")).await;
+    let duplicates = Duplicates::new(None, Some(OnDuplicate::Replace), None).unwrap();
+    let new = NewJob { key, duplicates, payload: b"2".to_vec(), ..subject.job("mail") };
+    let replaced = Inserted::Replaced { job: second, state: State::Scheduled };
+    assert_eq!(subject.store.insert(&Insert::new(&[new])).await.unwrap(), [replaced]);
+    let jobs = [first, second, third];
+    check_blocked(subject, &jobs, &jobs[1..]).await;
+    let holder = subject.holder().await;
+    for job in jobs {
+        let lease = claim_one(subject, holder, job).await;
+        subject.succeed(holder, lease).await;
+    }
+    let group = subject.get(second).await.group.expect("it keeps its group");
+    assert_eq!(group.key.as_str(), "customer-17");
 }
 
 /// A job that is due later holds up those behind it.

@@ -27,7 +27,7 @@ pub async fn replaces_what_a_waiting_job_runs(subject: &Subject) {
     let waiting = put(subject, "1").await;
     let before = subject.get(waiting).await;
     subject.clock.advance(seconds(5));
-    let full = NewJob { parent: None, tenant: None, ..subject.full_job("index") };
+    let full = NewJob { parent: None, tenant: None, group_key: None, ..subject.full_job("index") };
     let new = NewJob {
         key: before.key.clone(),
         duplicates: replace(),
