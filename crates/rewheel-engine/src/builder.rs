@@ -2,13 +2,13 @@
 
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;
-use crate::engine::{Engine, new_kind};
+use crate::engine::Engine;
 use crate::events::Log;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::job_counts;
-use crate::kinds::check_backoff;
+use crate::kinds::{check_backoff, new_kind};
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;

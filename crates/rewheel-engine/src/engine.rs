@@ -3,7 +3,7 @@
 use crate::builder::EngineBuilder;
 use crate::counts::DecisionCount;
 use crate::housekeeping;
-use crate::kinds::check_backoff;
+use crate::kinds::{check_backoff, new_kind};
 use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
@@ -496,13 +496,4 @@ fn checked_kind(shared: &Shared, name: &KindName, settings: &KindSettings) -> St
     let checked = settings.check().and_then(|()| check_backoff(&shared.kinds.backoffs, settings));
     checked.map_err(|why| StoreError::Rejected(why.into()))?;
     Ok(new_kind(name, settings))
-}
-
-pub(crate) fn new_kind(name: &KindName, settings: &KindSettings) -> NewKind {
-    NewKind {
-        name: name.clone(),
-        settings: serde_json::to_string(settings).unwrap_or_else(|_| "{}".to_owned()),
-        takeovers_max: settings.takeovers_max,
-        on_dead: settings.on_dead,
-    }
 }

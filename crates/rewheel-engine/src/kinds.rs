@@ -10,7 +10,7 @@ use crate::settings::{Hold, KindSettings, RunnerKind, SettingError};
 use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::{Backoff, Backoffs, Moment};
 use rewheel_core::store::StoreResult;
-use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
+use rewheel_core::{HolderId, Job, Kind, KindName, NewKind, Parked, Policy};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -250,6 +250,16 @@ impl Shared {
             kind.parked.is_some() && (kind.runner.is_some() || kind.is_for_workers())
         };
         kinds.values().any(concerns)
+    }
+}
+
+/// Returns what the store keeps of a kind.
+pub(crate) fn new_kind(name: &KindName, settings: &KindSettings) -> NewKind {
+    NewKind {
+        name: name.clone(),
+        settings: serde_json::to_string(settings).unwrap_or_else(|_| "{}".to_owned()),
+        takeovers_max: settings.takeovers_max,
+        on_dead: settings.on_dead,
     }
 }
 

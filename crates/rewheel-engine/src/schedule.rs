@@ -283,6 +283,10 @@ fn settings() -> KindSettings {
         attempt_timeout: Duration::from_secs(30),
         backoff: Backoff::exponential(Duration::from_secs(1)).max(Duration::from_secs(30)),
         takeovers_max: 1_000_000_000,
+        // A schedule is leased only while it fires, so that it can be changed at any other time: its snoozes go back to the store,
+        // and a kind with a fleet limit is claimed when it is due, not before.
+        sticky_max: Duration::ZERO,
+        fleet_concurrency_max: Some(u32::MAX),
         ..KindSettings::default()
     }
 }

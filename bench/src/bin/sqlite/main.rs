@@ -174,7 +174,12 @@ async fn ours(file: &Path, keep: Duration) -> Result<(f64, f64)> {
 
 async fn prepare(store: &SqliteStore) -> Result<(HolderId, Lane)> {
     let kind = KindName::parse("bench")?;
-    let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3, on_dead: Default::default() };
+    let new = NewKind {
+        name: kind.clone(),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+        on_dead: Default::default(),
+    };
     store.put_kinds(&[new], &Actor::new("bench")).await?;
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(2));
     let lease_ttl = Duration::from_secs(60);
