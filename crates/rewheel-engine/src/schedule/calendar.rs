@@ -60,8 +60,7 @@ impl Calendar {
         let today = self.zone.to_datetime(after).date();
         // A clock may be set back over midnight.
         let from = today.yesterday().ok()?;
-        let mut days = self.days_from(from);
-        while let Some(day) = days.next() {
+        for day in self.days_from(from) {
             let Some(found) = self.first_of(day, after) else { continue };
             let of_next = day.tomorrow().ok().filter(|next| self.cron.matches_day(*next));
             let later = of_next.and_then(|next| self.first_of(next, after));

@@ -192,7 +192,7 @@ impl Engine {
                 self.change_own(job, version, ChangeVerb::Cancel, by).await
             }
             (ScheduleChange::Resume, state) => {
-                let Some(edit) = self.from_now(job).await? else { return Ok(false) };
+                let Some(edit) = self.fire_from_now(job).await? else { return Ok(false) };
                 let edit = ChangeVerb::Edit(Box::new(edit));
                 if !self.change_own(job, version, edit, by).await? {
                     return Ok(false);
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Returns the edit after which a schedule fires from now on: instants that passed while it was paused do not count.
-    async fn from_now(&self, job: &Job) -> Result<Option<Edit>, StoreError> {
+    async fn fire_from_now(&self, job: &Job) -> Result<Option<Edit>, StoreError> {
         let document = job.payload.as_deref().and_then(|payload| Document::decode(payload).ok());
         let Some(mut document) = document else { return Ok(None) };
         let Ok(schedule) = document.schedule() else { return Ok(None) };

@@ -264,9 +264,9 @@ async fn a_schedule_fired_by_hand_submits_a_job_now() -> Tested {
 async fn wrong_definitions_name_the_field_and_store_nothing() -> Tested {
     let store = store();
     let engine = builder(&store).start().await?;
-    let field = |error: ScheduleError| match error {
-        ScheduleError::Field { field, .. } => field,
-        other => panic!("{other}"),
+    let field = |error: ScheduleError| {
+        let ScheduleError::Field { field, .. } = error else { panic!("{error}") };
+        field
     };
     assert_eq!(field(Schedule::cron("0 3 31 2 *", "UTC", report()).unwrap_err()), "cron");
     assert_eq!(field(Schedule::cron("0 3 * * *", "Mars/Base", report()).unwrap_err()), "zone");

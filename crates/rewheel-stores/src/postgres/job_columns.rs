@@ -240,10 +240,7 @@ fn arrays() -> impl Iterator<Item = (&'static str, &'static New)> {
 
 /// Returns the name of the type of an array's elements.
 fn element(array: &Type) -> &str {
-    match array.kind() {
-        Kind::Array(element) => element.name(),
-        _ => array.name(),
-    }
+    if let Kind::Array(element) = array.kind() { element.name() } else { array.name() }
 }
 
 /// How often jobs have a value, the type of the array, and its values for new jobs.

@@ -155,10 +155,9 @@ async fn a_users_transaction_holds_up_no_other_job_of_the_group() {
 }
 
 async fn lease_holder(node: &Node, lease: Lease) -> HolderId {
-    match node.get(lease.job).await.status {
-        rewheel_core::Status::Leased { holder, .. } => holder,
-        status => panic!("{status:?}"),
-    }
+    let status = node.get(lease.job).await.status;
+    let rewheel_core::Status::Leased { holder, .. } = status else { panic!("{status:?}") };
+    holder
 }
 
 /// While an operator changes the next job, the end of the head does not wait for that, and does not pass over the job.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 enum Step {
     Insert(Vec<NewJob>),
-    Settle(HolderId, Settlement),
+    Settle(HolderId, Box<Settlement>),
     PauseAndResume(JobId),
 }
 
@@ -20,7 +20,7 @@ impl Step {
         match self {
             Step::Insert(jobs) => drop(store.insert(&Insert::new(&jobs)).await.unwrap()),
             Step::Settle(holder, settlement) => {
-                drop(store.settle(holder, &[settlement]).await.unwrap());
+                drop(store.settle(holder, &[*settlement]).await.unwrap());
             }
             Step::PauseAndResume(job) => {
                 for what in [ChangeVerb::Pause, ChangeVerb::Resume] {
@@ -50,7 +50,7 @@ pub async fn go_on_while_a_job_is_stored(subject: &Subject) {
         assert_eq!(claimed.iter().map(|leased| leased.job.id).collect::<Vec<_>>(), [last]);
         let new = grouped(subject, "customer-17");
         last = new.id;
-        let settle = Step::Settle(holder, Settlement::succeed(claimed[0].lease()));
+        let settle = Step::Settle(holder, Box::new(Settlement::succeed(claimed[0].lease())));
         all_at_once(subject, vec![Step::Insert(vec![new]), settle]).await;
     }
 }
@@ -71,7 +71,7 @@ pub async fn never_have_two_leases(subject: &Subject) {
         assert_eq!(groups.len(), claimed.len(), "two jobs of one group are leased");
         ran += claimed.len();
         let next: Vec<NewJob> = left.drain(..left.len().min(5)).collect();
-        let settle = |lease| Step::Settle(holder, Settlement::succeed(lease));
+        let settle = |lease| Step::Settle(holder, Box::new(Settlement::succeed(lease)));
         let mut steps: Vec<Step> = claimed.iter().map(|leased| settle(leased.lease())).collect();
         steps.extend(stored.map(Step::PauseAndResume));
         stored = next.last().map(|job| job.id).or(stored);
