@@ -236,7 +236,10 @@ impl Model {
         self.check_pause(who, job, store_now);
         self.check_group(job, is_first).await;
         let here = self.running_in(who, |_| true).await;
-        self.check_most(who, "concurrency", PLACES, here);
+        // Attempts that hang from before an outage do not keep their kind from testing whether its dependency is back: one more may run.
+        let of_kind = self.running_in(who, |one| one.lane.kind == job.lane.kind).await;
+        let may_test = job.lane.kind.as_str() == "guarded" && of_kind > 1;
+        self.check_most(who, "concurrency", PLACES + usize::from(may_test), here);
         for limit in self.fleet.limits(&job.lane) {
             self.check_concurrency(who, &limit).await;
             self.check_slow(&limit, job, store_now);
