@@ -25,13 +25,13 @@ pub(crate) fn parse(text: &str, payload_bytes_max: usize) -> Result<Schedule, Pr
     let timing = timing(&mut fields);
     let overlap = fields.text("overlap", str::parse::<Overlap>).unwrap_or_default();
     let catch_up = fields.text("catch_up", str::parse::<CatchUp>).unwrap_or_default();
-    let nobody = JobId::from_bytes([0; 16]);
+    let no_id = JobId::from_bytes([0; 16]);
     let job = match fields.take("job").map(RawValue::get) {
         None => {
             fields.wrong("job", "is required: an object with the fields of a submitted job");
             None
         }
-        Some(text) => match submit::parse_at("/job", text, nobody, payload_bytes_max) {
+        Some(text) => match submit::parse_at("/job", text, no_id, payload_bytes_max) {
             Ok(job) => Some(job),
             Err(problem) if problem.errors.is_empty() => return Err(problem),
             Err(problem) => {
