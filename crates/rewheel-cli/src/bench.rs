@@ -5,13 +5,14 @@ mod raw;
 #[cfg(feature = "postgres")]
 mod server;
 mod subject;
+mod load;
 mod callback;
 mod scale;
 mod report;
 
+use self::load::{Load, Measured};
 use self::report::{Report, Row};
 use self::store_location::Place;
-use self::subject::Load;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// The arguments of `rewheel bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// Name the benchmarks to run (default: all except `groups` and `scale`)
+    /// Name the benchmarks to run (default: all except `groups`, `chains`, `waiters` and `scale`)
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
     /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
@@ -72,6 +73,12 @@ pub(crate) struct BenchArgs {
 /// The number of jobs in each group of the benchmark `groups`.
 const GROUP_OF: usize = 10;
 
+/// The number of jobs in each chain of the benchmark `chains`.
+const CHAIN_OF: usize = 5;
+
+/// The number of callers that wait in the benchmark `waiters`.
+const WAITERS: usize = 10_000;
+
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
@@ -87,6 +94,10 @@ pub(crate) enum Bench {
     Callback,
     /// Submit and drain jobs in groups of ten, compared with the same jobs without groups; not run by default
     Groups,
+    /// Run chains of five jobs, where each job submits the next one, compared with the same jobs without chains; not run by default
+    Chains,
+    /// Drain jobs while 10000 callers wait for other jobs, compared with the same jobs without waiters; not run by default
+    Waiters,
     /// Compare a large store with a small store: idle nodes, claims, statistics; not run by default
     Scale,
 }
@@ -102,8 +113,9 @@ impl BenchArgs {
     }
 
     fn wants(&self, bench: Bench) -> bool {
-        let is_usual = !matches!(bench, Bench::Scale | Bench::Groups) && self.what.is_empty();
-        is_usual || self.what.contains(&bench)
+        let is_rare =
+            matches!(bench, Bench::Scale | Bench::Groups | Bench::Chains | Bench::Waiters);
+        self.what.contains(&bench) || (self.what.is_empty() && !is_rare)
     }
 
     fn jobs(&self) -> usize {
@@ -150,10 +162,49 @@ struct Rounds {
     slept: Vec<f64>,
     called: Vec<f64>,
     wrk: Vec<f64>,
-    grouped_submit: Vec<f64>,
-    grouped_drain: Vec<f64>,
-    single_submit: Vec<f64>,
-    single_drain: Vec<f64>,
+    groups: Compared,
+    chains: Compared,
+    waiters: Compared,
+}
+
+/// A load, and the same jobs as a plain load, in turn.
+#[derive(Default)]
+struct Compared {
+    load: Vec<Measured>,
+    plain: Vec<Measured>,
+}
+
+impl Compared {
+    /// Measures both, one after the other, so that both meet the same disk and the same neighbours.
+    async fn add(&mut self, args: &BenchArgs, place: &Place, name: &str, load: Load) -> Result<()> {
+        for (load, rounds, what) in
+            [(Load::Plain, &mut self.plain, "plain"), (load, &mut self.load, "load")]
+        {
+            rounds.push(measure(args, place, &format!("{name}_{what}"), load).await?);
+        }
+        Ok(())
+    }
+
+    /// Adds a row for each of both.
+    fn tell(
+        &self,
+        report: &mut Report,
+        bench: &'static str,
+        [load, plain]: [&'static str; 2],
+        rate: fn(&Measured) -> f64,
+    ) {
+        let rates = |rounds: &[Measured]| rounds.iter().map(rate).collect::<Vec<f64>>();
+        let (loaded, plain_rates) = (rates(&self.load), rates(&self.plain));
+        report.add(Row::rates(bench, load, loaded).versus(plain, &plain_rates));
+        report.add(Row::rates(bench, plain, plain_rates));
+    }
+}
+
+/// Submits and drains a load once, in a store of its own.
+async fn measure(args: &BenchArgs, place: &Place, name: &str, load: Load) -> Result<Measured> {
+    let measured = load::round(&place.make(name).await?, args, load).await;
+    place.clear(name).await?;
+    measured
 }
 
 impl Rounds {
@@ -166,33 +217,22 @@ impl Rounds {
                 self.raw_submit.push(submit);
                 self.raw_drain.push(drain);
             }
-            let name = name("drain");
-            let measured = subject::round(&place.make(&name).await?, args, Load::Plain).await;
-            place.clear(&name).await?;
-            let (submit, drain) = measured?;
-            self.submit.push(submit);
-            self.drain.push(drain);
+            let measured = measure(args, place, &name("drain"), Load::Plain).await?;
+            self.submit.push(measured.submit);
+            self.drain.push(measured.drain);
             if let Some(bytes) = args.result_bytes {
                 let load = Load::WithResults { bytes };
-                let measured = subject::round(&place.make(&name).await?, args, load).await;
-                place.clear(&name).await?;
-                self.drain_results.push(measured?.1);
+                let measured = measure(args, place, &name("results"), load).await?;
+                self.drain_results.push(measured.drain);
             }
         }
-        if args.wants(Bench::Groups) {
-            // One after the other, so that both meet the same disk and the same neighbours.
-            for is_grouped in [false, true] {
-                let name = name(if is_grouped { "grouped" } else { "single" });
-                let load = if is_grouped { Load::InGroups { of: GROUP_OF } } else { Load::Plain };
-                let measured = subject::round(&place.make(&name).await?, args, load).await;
-                place.clear(&name).await?;
-                let (submit, drain) = measured?;
-                let (submits, drains) = match is_grouped {
-                    true => (&mut self.grouped_submit, &mut self.grouped_drain),
-                    false => (&mut self.single_submit, &mut self.single_drain),
-                };
-                submits.push(submit);
-                drains.push(drain);
+        for (bench, compared, of, load) in [
+            (Bench::Groups, &mut self.groups, "groups", Load::InGroups { of: GROUP_OF }),
+            (Bench::Chains, &mut self.chains, "chains", Load::InChains { of: CHAIN_OF }),
+            (Bench::Waiters, &mut self.waiters, "waiters", Load::WithWaiters { waiters: WAITERS }),
+        ] {
+            if args.wants(bench) {
+                compared.add(args, place, &name(of), load).await?;
             }
         }
         if args.wants(Bench::Latency) {
@@ -245,12 +285,18 @@ impl Rounds {
             report.add(Row::times("latency", "direct", self.direct));
         }
         if args.wants(Bench::Groups) {
-            let row = Row::rates("submit", "groups of 10", self.grouped_submit);
-            report.add(row.versus("no groups", &self.single_submit));
-            let row = Row::rates("drain", "groups of 10", self.grouped_drain);
-            report.add(row.versus("no groups", &self.single_drain));
-            report.add(Row::rates("submit", "no groups", self.single_submit));
-            report.add(Row::rates("drain", "no groups", self.single_drain));
+            let names = ["groups of 10", "no groups"];
+            self.groups.tell(report, "submit", names, |measured| measured.submit);
+            self.groups.tell(report, "drain", names, |measured| measured.drain);
+        }
+        if args.wants(Bench::Chains) {
+            // Followers are submitted during the drain: both times count.
+            self.chains
+                .tell(report, "chains", ["chains of 5", "no chains"], |measured| measured.total);
+        }
+        if args.wants(Bench::Waiters) {
+            self.waiters
+                .tell(report, "drain", ["10k waiters", "no waiters"], |measured| measured.drain);
         }
         if args.wants(Bench::Wheel) {
             report.add(Row::times("wheel", "rewheel", self.fired));

@@ -61,7 +61,7 @@ pub(crate) async fn run(
     let gives = gives(&shared, &waiting, &kind);
     let place = target.as_ref().map_or(0, Target::place);
     let span = trace::attempt(&waiting.job, kind.policy(&waiting.job).attempts_max);
-    let report = report(&shared, &waiting, &kind, &cancel, (gives.clone(), place));
+    let report = report(&shared, &waiting, &kind, &cancel, (Arc::clone(&gives), place));
     let report = report.instrument(span.clone()).await;
     if let Some(payload) = gives.checkpoints.take() {
         // A retry that stays here continues from there.
@@ -96,15 +96,15 @@ pub(crate) async fn run(
 }
 
 /// Returns what an attempt can give while it runs.
-fn gives(shared: &Arc<Shared>, waiting: &Waiting, kind: &KindEntry) -> Gives {
+fn gives(shared: &Arc<Shared>, waiting: &Waiting, kind: &KindEntry) -> Arc<Gives> {
     // Payloads of the engine's own jobs are not limited like submitted ones.
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
-    Gives {
+    Arc::new(Gives {
         checkpoints: Checkpoints::new(&shared.store, waiting.holder, waiting.lease(), bytes_max),
         follow_ups: FollowUps::new(shared),
         output: Output::new(kind.settings.result.then_some(shared.settings.result_bytes_max)),
-    }
+    })
 }
 
 /// An attempt without a result yet. If it is dropped by a panic in the engine's own code, it releases the job, and the search for
@@ -240,7 +240,7 @@ async fn report(
     waiting: &Waiting,
     kind: &KindEntry,
     cancel: &CancelToken,
-    (gives, target): (Gives, usize),
+    (gives, target): (Arc<Gives>, usize),
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure =

@@ -33,14 +33,13 @@ impl Classify for CheckpointError {
 }
 
 /// Stores the checkpoints of one attempt.
-#[derive(Clone)]
 pub(crate) struct Checkpoints {
     store: Arc<dyn Store>,
     holder: HolderId,
     lease: Lease,
     bytes_max: usize,
     /// The latest checkpoint, for an attempt that this engine runs itself.
-    latest: Arc<Mutex<Option<Vec<u8>>>>,
+    latest: Mutex<Option<Vec<u8>>>,
 }
 
 impl fmt::Debug for Checkpoints {
@@ -57,7 +56,7 @@ impl Checkpoints {
         bytes_max: usize,
     ) -> Checkpoints {
         let store = Arc::clone(store);
-        Checkpoints { store, holder, lease, bytes_max, latest: Arc::default() }
+        Checkpoints { store, holder, lease, bytes_max, latest: Mutex::default() }
     }
 
     /// Returns the latest checkpoint.

@@ -247,7 +247,8 @@ impl Dispatch {
             return ticket.unused();
         };
         let run = attempt::run(Arc::clone(&self.shared), waiting, kind, ticket, cancel);
-        self.attempts.spawn(run);
+        // Boxed: tokio copies the future of a task when the task starts and when it ends, and this one has kilobytes.
+        self.attempts.spawn(Box::pin(run));
     }
 
     /// Returns jobs that waited so long for a slot that their lease is at risk: they can run elsewhere.

@@ -154,13 +154,12 @@ impl IntoFollowUp for FollowUp {
 }
 
 /// The jobs that one attempt has submitted so far.
-#[derive(Clone)]
 pub(crate) struct FollowUps {
     shared: Arc<Shared>,
     /// `None` after the attempt.
-    jobs: Arc<Mutex<Option<Vec<NewJob>>>>,
+    jobs: Mutex<Option<Vec<NewJob>>>,
     /// A new payload of the job itself.
-    payload: Arc<Mutex<Option<Vec<u8>>>>,
+    payload: Mutex<Option<Vec<u8>>>,
 }
 
 impl fmt::Debug for FollowUps {
@@ -171,8 +170,8 @@ impl fmt::Debug for FollowUps {
 
 impl FollowUps {
     pub(crate) fn new(shared: &Arc<Shared>) -> FollowUps {
-        let jobs = Arc::new(Mutex::new(Some(Vec::new())));
-        FollowUps { shared: Arc::clone(shared), jobs, payload: Arc::default() }
+        let jobs = Mutex::new(Some(Vec::new()));
+        FollowUps { shared: Arc::clone(shared), jobs, payload: Mutex::default() }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -7,14 +7,14 @@ use rewheel_core::{
     SuccessCode,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// The output of one attempt so far.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Output {
     /// `None` if the kind keeps no results.
     bytes_max: Option<usize>,
-    given: Arc<Mutex<Given>>,
+    given: Mutex<Given>,
 }
 
 /// What an attempt that succeeds leaves behind.
@@ -26,7 +26,7 @@ pub(crate) struct Given {
 
 impl Output {
     pub(crate) fn new(bytes_max: Option<usize>) -> Output {
-        Output { bytes_max, given: Arc::default() }
+        Output { bytes_max, given: Mutex::default() }
     }
 
     /// Converts what a handler returned, and keeps its result.

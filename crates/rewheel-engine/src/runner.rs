@@ -126,12 +126,12 @@ pub struct JobContext {
     attempt: u32,
     ends_in: Duration,
     cancel: CancelToken,
-    gives: Gives,
+    gives: Arc<Gives>,
     target: usize,
 }
 
 /// What an attempt can give while it runs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Gives {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) follow_ups: FollowUps,
@@ -143,7 +143,7 @@ impl JobContext {
         job: Arc<Job>,
         ends_in: Duration,
         cancel: CancelToken,
-        gives: Gives,
+        gives: Arc<Gives>,
         target: usize,
     ) -> JobContext {
         let attempt = job.attempt + 1;
@@ -355,9 +355,9 @@ where
     R: IntoReport<M>,
 {
     fn run(&self, context: JobContext) -> Reporting {
-        let output = context.output().clone();
+        let gives = Arc::clone(&context.gives);
         let future = (self.handler)(context);
-        Box::pin(async move { output.report(future.await) })
+        Box::pin(async move { gives.output.report(future.await) })
     }
 }
 
@@ -377,9 +377,9 @@ where
     fn run(&self, context: JobContext) -> Reporting {
         match T::decode(context.payload()) {
             Ok(job) => {
-                let output = context.output().clone();
+                let gives = Arc::clone(&context.gives);
                 let future = (self.handler)(context, job);
-                Box::pin(async move { output.report(future.await) })
+                Box::pin(async move { gives.output.report(future.await) })
             }
             // A repetition would fail in the same way.
             Err(why) => {
