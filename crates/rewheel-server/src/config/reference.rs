@@ -162,9 +162,9 @@ pub const SETTINGS: &[Setting] = &[
     unset("schedules.*", "cron", "\"0 3 * * *\"", "Cron expression: minute, hour, day of month, month, day of week. Either this or `every` is required."),
     unset("schedules.*", "zone", "\"Europe/Berlin\"", "Time zone of the cron expression (default: UTC)."),
     unset("schedules.*", "every", "\"15m\"", "Period. The instants are its multiples since 1970-01-01 UTC."),
-    unset("schedules.*", "job", "{ kind = \"report\", payload = { of = \"sales\" } }", "Job of each instant, with the fields of `POST /v1/jobs` except `key`, `due` and `deadline`. Required."),
-    unset("schedules.*", "overlap", "\"skip\"", "What happens at an instant while an earlier job has not ended: `skip` (default) or `allow`."),
-    unset("schedules.*", "catch_up", "\"one\"", "What happens to instants that no node could fire within a minute: the latest of them fires (`one`, default), or `none`."),
+    unset("schedules.*", "job", "{ kind = \"report\", payload = { of = \"sales\" } }", "The job to submit at each instant: the fields of `POST /v1/jobs`, except `key`, `due`, `deadline` and the fields that need a key. Required."),
+    unset("schedules.*", "overlap", "\"skip\"", "What happens at an instant if an earlier job of the schedule has not ended: `skip` (default; the instant submits no job) or `allow`."),
+    unset("schedules.*", "catch_up", "\"one\"", "What happens to instants that passed while no node could fire. `one` (default): the latest of them fires, however late. `none`: the latest of them fires only if it is at most one minute late. The others do not fire."),
 
     unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "URL of the OpenTelemetry collector (default: no export)."),
     unset("telemetry", "protocol", "\"http\"", "Protocol to the collector: `http` (protobuf over HTTP) or `grpc`."),

@@ -88,8 +88,8 @@ fn new_job() -> Value {
         .has("kind", kind(), "Kind of the job.")
         .has("payload", json!({}), "Any JSON value.")
         .may("key", or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job.")
-        .may("unique_until", or_null(one_of(["ended", "claimed"])), "Until when a job keeps its key: until it has ended (default), or until it is claimed for the first time. Needs a key.")
-        .may("on_duplicate", or_null(one_of(["answer", "replace"])), "What happens if a job has the key and was never claimed: the response is that job (default), or the new job replaces what it will run. Needs a key.")
+        .may("unique_until", or_null(one_of(["ended", "claimed"])), "Until when the existing job keeps the key: `ended` (default): until it has ended and the key has expired; `claimed`: until it is claimed for the first time or ends. Needs a key.")
+        .may("on_duplicate", or_null(one_of(["answer", "replace"])), "What happens if another job has the same key and was never claimed. `answer` (default): the response is that job. `replace`: this submit replaces the payload and the other fields of that job. Needs a key.")
         .may("debounce", or_null(debounce()), "Run the job when no submit with its key has arrived for this long. Needs a key. Cannot be combined with `delay` and `due`.")
         .may("tenant", or_null(name(128)), "Tenant that the job belongs to.")
         .may("shard_key", or_null(name(255)), "Key that assigns the job to a shard.")
@@ -115,8 +115,8 @@ fn new_job() -> Value {
 
 fn debounce() -> Value {
     let both = Object::new()
-        .has("delay", duration_asked(), "How long no submit with the key must arrive.")
-        .may("max", or_null(duration_asked()), "How long submits can postpone the job, counted from its creation (default: ten times the delay). Not shorter than the delay.")
+        .has("delay", duration_asked(), "The job runs when no submit with its key has arrived for this time.")
+        .may("max", or_null(duration_asked()), "How long submits can delay the job, counted from its creation (default: ten times `delay`). Must not be shorter than `delay`.")
         .closed("Delay and limit.");
     json!({"anyOf": [duration_asked(), both]})
 }
@@ -131,15 +131,15 @@ fn new_schedule() -> Value {
     if let Some(schema) = job.as_object_mut() {
         schema.remove("dependentSchemas");
     }
-    job["description"] = "The job of each instant.".into();
+    job["description"] = "The job to submit at each instant.".into();
     Object::new()
         .may("cron", or_null(text()), "Cron expression: minute, hour, day of month, month, day of week. Cannot be combined with `every`.")
         .may("zone", or_null(text()), "Time zone of the cron expression, such as `Europe/Berlin` (default `UTC`).")
         .may("every", or_null(duration_asked()), "Period. The instants are its multiples since 1970-01-01 UTC.")
-        .has("job", job, "The job of each instant.")
-        .may("overlap", or_null(one_of(["skip", "allow"])), "What happens at an instant while an earlier job has not ended: `skip` the instant (default), or `allow` another job.")
-        .may("catch_up", or_null(one_of(["none", "one"])), "What happens to instants that no node could fire within a minute: the latest of them fires (`one`, default), or `none`.")
-        .closed("A job, and when it is submitted. Either `cron` or `every` is required.")
+        .has("job", job, "The job to submit at each instant.")
+        .may("overlap", or_null(one_of(["skip", "allow"])), "What happens at an instant if an earlier job of the schedule has not ended. `skip` (default): the instant submits no job. `allow`: it submits its job.")
+        .may("catch_up", or_null(one_of(["none", "one"])), "What happens to instants that passed while no node could fire. `one` (default): the latest of them fires, however late. `none`: the latest of them fires only if it is at most one minute late. The others do not fire.")
+        .closed("A job and the times at which to submit it. Either `cron` or `every` is required.")
 }
 
 /// A job that is submitted together with the result of another job: it has the tenant of that job.
@@ -345,7 +345,7 @@ fn claim_of_work() -> Value {
 fn heartbeat() -> Value {
     Object::new()
         .has("holder", id(), "Holder id of the worker.")
-        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. The server takes all other jobs away from this worker and schedules them again.")
+        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. If the server gave a job to the worker before its previous heartbeat, and the job is not in this list, the server takes the job away and schedules it again.")
         .closed("A heartbeat of a worker.")
 }
 
