@@ -137,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds."),
     is("kinds.*", "result", "false", "Keep the result of each succeeded job, as long as the job itself. Requires a `keep_succeeded` longer than `0s`."),
     is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that the called service can request with the Retry-After header."),
-    is("kinds.*", "hold", "\"host\"", "Which calls wait if the called service answers 429 with a Retry-After header: `host` (all calls to this host by the node that got the answer), `kind` (all calls of the kind, on all nodes) or `off` (only the job that got the answer). See docs/limits.md."),
+    is("kinds.*", "hold", "\"host\"", "Which calls wait if the called service answers 429 with a Retry-After header. `host`: all calls to this host by the node that got the answer. `kind`: all calls of the kind, on all nodes. `off`: only the job that got the answer. See docs/limits.md."),
     is("kinds.*", "on_dead", "\"continue\"", "What a dead letter does to its group: `continue` (the next job of the group runs) or `block` (the group waits until the dead letter is redriven or cancelled). See docs/guide/groups.md."),
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker (default: none). While the called service is down, Rewheel parks the kind: its jobs wait in the store. See docs/failures.md."),
     unset("kinds.*", "failure_rules", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules that define what follows certain failures, instead of the default. The first matching rule applies. See docs/failures.md."),

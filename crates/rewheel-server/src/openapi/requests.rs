@@ -270,7 +270,7 @@ fn kind_settings() -> Value {
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
         .may("result", flag(), "Keep the result of each succeeded job, as long as the job itself. Requires a `keep_succeeded` longer than `0s`.")
         .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
-        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: `host` (the default): all calls to this host by the node that got the answer; `kind`: all calls of the kind, on all nodes; `off`: only the job that got the answer.")
+        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header. `host` (default): all calls to this host by the node that got the answer. `kind`: all calls of the kind, on all nodes. `off`: only the job that got the answer.")
         .may("on_dead", one_of(["continue", "block"]), "What a dead letter does to its group: with `continue` (the default) the next job of the group runs, with `block` the group waits until the dead letter is redriven or cancelled.")
         .may("breaker", or_null(breaker), "Circuit breaker. After too many attempts have failed, no attempts start until a test attempt succeeds.")
         .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
