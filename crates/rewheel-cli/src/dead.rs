@@ -25,7 +25,8 @@ pub(crate) async fn redrive(
     let has_filter = args.all || !filter.is_empty();
     if args.ids.is_empty() && !has_filter {
         let message = "no dead letters selected: give ids or a filter";
-        return Err(CliError::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
+        return Err(CliError::usage(message.to_owned())
+            .hint("use --kind, --incident or another filter, or --all"));
     }
     if args.ids.is_empty() {
         let order = Order::redrive(&args.care);

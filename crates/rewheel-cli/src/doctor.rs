@@ -80,8 +80,8 @@ async fn stuck_groups(store: &dyn Store) -> Result<Check, CliError> {
     let message = match stuck {
         0 => "every group with waiting jobs has a job that may run".to_owned(),
         _ => format!(
-            "groups with waiting jobs and no job that may run: {stuck}; a running node releases their first jobs within seconds: \
-             start one, or, if one runs, report a bug"
+            "groups with waiting jobs and no job that may run: {stuck}; start a node: it lets their first jobs run within seconds; \
+             if a node is already running, report this as a bug"
         ),
     };
     Ok(Check { name: "groups", ok: stuck == 0, message })

@@ -49,7 +49,7 @@ pub(crate) async fn wait(
         _ => {
             let time_max = duration::text(time_max);
             let message = format!("job {id} has not ended within {time_max}: {explanation}");
-            let hint = format!("the job goes on: see `rewheel jobs show {id}`");
+            let hint = format!("the job continues: see `rewheel jobs show {id}`");
             Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)).hint(hint))
         }
     }

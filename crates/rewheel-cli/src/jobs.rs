@@ -102,9 +102,8 @@ pub(crate) async fn change(
             true => order.about(filter),
             false => {
                 let message = "no jobs selected: give ids or a filter".to_owned();
-                return Err(
-                    CliError::usage(message).hint("--kind, --state, --category, …, or --all")
-                );
+                return Err(CliError::usage(message)
+                    .hint("use --kind, --state, --category or another filter, or --all"));
             }
         };
         return operations::order(&["jobs", verb.name()], &order, client, output).await;

@@ -119,7 +119,7 @@ fn described(kind: &Value) -> String {
     let mut rows = vec![
         vec!["kind".to_owned(), text(kind, "kind")],
         vec!["runner".to_owned(), text(kind, "runner")],
-        vec!["is".to_owned(), doing(kind).to_owned()],
+        vec!["status".to_owned(), doing(kind).to_owned()],
         vec!["breaker".to_owned(), breaker(kind)],
     ];
     let counts = STATES.map(|state| format!("{} {state}", text(&kind["jobs"], state)));

@@ -59,7 +59,7 @@ fn words(tried: &[RouteTest]) -> String {
         let cells = [&index.to_string(), &tried.to.to_string(), verdict, &took(tried), told];
         cells.map(str::to_owned).to_vec()
     });
-    table(&["ROUTE", "TO", "RESULT", "TOOK", "WHAT HAPPENED"], rows)
+    table(&["ROUTE", "TO", "RESULT", "TOOK", "DETAIL"], rows)
 }
 
 fn error(tried: &RouteTest) -> Option<&str> {

@@ -144,7 +144,7 @@ fn described(schedule: &Value) -> String {
         vec!["schedule".to_owned(), text(schedule, "name")],
         vec!["fires".to_owned(), timing(schedule)],
         vec![
-            "is".to_owned(),
+            "status".to_owned(),
             if schedule["paused"] == true { "paused" } else { "active" }.to_owned(),
         ],
         vec!["kind".to_owned(), text(&schedule["job"], "kind")],

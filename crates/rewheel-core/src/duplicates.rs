@@ -115,7 +115,7 @@ impl Debounce {
         let max = max.unwrap_or_else(|| delay.saturating_mul(Debounce::DELAYS_MAX));
         if max < delay {
             let (max, delay) = (duration::text(max), duration::text(delay));
-            return wrong(format!("has max {max}, which is shorter than its delay {delay}"));
+            return wrong(format!("has the max {max}, which is shorter than its delay {delay}"));
         }
         Ok(Debounce { delay, max: max.min(Limits::DURATION_MAX) })
     }
@@ -297,7 +297,7 @@ impl NewJob {
         if self.group_key.is_some() && duplicates.on_duplicate() == OnDuplicate::Replace {
             let field = if duplicates.debounce.is_some() { "debounce" } else { "on_duplicate" };
             let why =
-                "cannot be combined with `group_key`: a job of a group keeps its place in line, \
+                "cannot be combined with `group_key`: a job keeps its position in its group, \
                        so it cannot be replaced"
                     .to_owned();
             return Err(DuplicatesError { field, why });
@@ -310,7 +310,7 @@ impl NewJob {
             OnDuplicate::Replace => "on_duplicate",
             OnDuplicate::Answer => "unique_until",
         };
-        let why = "needs a `key`: it is about jobs with the same key".to_owned();
+        let why = "needs a `key`: it applies to jobs with the same key".to_owned();
         Err(DuplicatesError { field, why })
     }
 

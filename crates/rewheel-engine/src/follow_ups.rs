@@ -225,7 +225,7 @@ pub(crate) fn check_size<'a>(
     let wrong = |why| Err(submit::field("follow_ups", why));
     if jobs.clone().count() > count_max {
         return wrong(format!(
-            "must be {count_max} or fewer: submit one job that submits the rest"
+            "must be {count_max} or fewer: submit one job that submits the others"
         ));
     }
     let bytes: usize = jobs.map(|job| job.payload.len()).sum();

@@ -139,7 +139,7 @@ impl Engine {
         let targets = kind.runner.as_ref()?.targets(job);
         let until = shared.admission.targets_held(&job.lane.kind, &targets)?;
         let until = now.plus(until.since(shared.clock.now())).max(job.due);
-        let text = "the host that the job calls asked to wait";
+        let text = "the called host asked its clients to wait";
         Some(held(HeldReason::Hold, Some(until), text))
     }
 

@@ -100,7 +100,7 @@ impl Housekeeping {
             Ok(found) if found.checked == 0 => usual,
             Ok(_) => usual.min(GROUPS_EVERY),
             Err(error) => {
-                tracing::debug!(%error, "failed to release jobs of groups: retrying");
+                tracing::debug!(%error, "failed to release the next jobs of groups: retrying");
                 usual
             }
         }

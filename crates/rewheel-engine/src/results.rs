@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Error: this engine has as many waiters as it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{waiters_max} callers wait for the end of a job already: wait at another node, or ask again later"
+    "{waiters_max} callers already wait for the end of a job, which is the limit: try again later, or use another node"
 )]
 pub struct TooManyWaiters {
     /// [`EngineSettings::waiters_max`](crate::EngineSettings::waiters_max)
@@ -58,7 +58,7 @@ pub enum Waited {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The job has not ended in this time. It still runs, or waits: ask again with its id.
-    #[error("job {job} has not ended within {}; it is {state} and goes on", duration::text(*time_max))]
+    #[error("job {job} has not ended within {}: it is {state} and continues", duration::text(*time_max))]
     TimedOut {
         /// The job.
         job: JobId,
@@ -86,7 +86,7 @@ pub enum ResultError {
         why: String,
     },
     /// The result is not a value of the expected type.
-    #[error("the result of job {job} is not such a value: {why}")]
+    #[error("the result of job {job} cannot be read as the requested type: {why}")]
     Unreadable {
         /// The job.
         job: JobId,
@@ -104,7 +104,7 @@ pub enum ResultError {
     TooManyWaiters(#[from] TooManyWaiters),
     /// The engine shut down before the job ended. The job runs on another node, or later.
     #[error(
-        "the engine shut down before job {job} ended; another node runs it, or this one after its next start"
+        "the engine shut down before job {job} ended: another node runs the job, or this node runs it after its next start"
     )]
     ShutDown {
         /// The job.
@@ -183,7 +183,9 @@ impl Engine {
             Some(StoredResult::Kept(result)) => Ok(result),
             Some(StoredResult::Dropped(why)) => Err(no_result(why.as_str())),
             Some(StoredResult::Pruned) => Err(no_result("it was deleted after its retention")),
-            None if self.keeps_results(&job.lane.kind) => Err(no_result("its handler gave none")),
+            None if self.keeps_results(&job.lane.kind) => {
+                Err(no_result("its handler returned no result"))
+            }
             None => Err(no_result("its kind keeps no results: set `result` of the kind to true")),
         }
     }

@@ -147,7 +147,7 @@ pub enum ScheduleError {
     #[error("job: {0}")]
     Job(#[source] SubmitError),
     /// The schedule fires again and again while it is changed.
-    #[error("the schedule is firing now: try again")]
+    #[error("the schedule is firing, or other callers are changing it: try again")]
     Busy,
     /// The store failed.
     #[error(transparent)]
@@ -187,7 +187,8 @@ impl Schedule {
     /// Names the invalid field.
     pub fn new(timing: Timing, job: NewJob) -> Result<Schedule, ScheduleError> {
         if job.key.is_some() {
-            let why = "does not apply to a schedule: each instant makes one job without a key";
+            let why =
+                "does not apply to a schedule: remove it, each instant submits a job without a key";
             return Err(ScheduleError::field("job.key", why));
         }
         if matches!(job.due, When::At(_)) {
@@ -195,7 +196,7 @@ impl Schedule {
             return Err(ScheduleError::field("job.due", why));
         }
         if matches!(job.deadline, Some(When::At(_))) {
-            let why = "does not apply to a schedule: it is a fixed time";
+            let why = "does not apply to a schedule: remove it, a deadline is one fixed time";
             return Err(ScheduleError::field("job.deadline", why));
         }
         let (overlap, catch_up) = (Overlap::default(), CatchUp::default());
@@ -239,7 +240,7 @@ impl FromStr for Overlap {
         match text {
             "skip" => Ok(Overlap::Skip),
             "allow" => Ok(Overlap::Allow),
-            other => Err(format!("`{other}` is not skip or allow")),
+            other => Err(format!("`{other}` is not valid: use skip or allow")),
         }
     }
 }
@@ -261,7 +262,7 @@ impl FromStr for CatchUp {
         match text {
             "none" => Ok(CatchUp::None),
             "one" => Ok(CatchUp::One),
-            other => Err(format!("`{other}` is not none or one")),
+            other => Err(format!("`{other}` is not valid: use none or one")),
         }
     }
 }

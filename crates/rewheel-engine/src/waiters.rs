@@ -218,7 +218,7 @@ async fn tick(shared: &Shared) {
     match shared.store.ended(&jobs).await {
         Ok(ended) => shared.reports.waiters.ended(&ended),
         Err(error) => {
-            tracing::debug!(%error, jobs = jobs.len(), "failed to read which jobs have ended: their callers wait on");
+            tracing::debug!(%error, jobs = jobs.len(), "failed to read which jobs have ended: their callers continue to wait");
         }
     }
 }

@@ -62,7 +62,7 @@ fn timing(fields: &mut Fields<'_>) -> Option<Timing> {
             return None;
         }
         (None, _, None) => {
-            fields.wrong("cron", "is required, or `every`");
+            fields.wrong("cron", "is required: set `cron` or `every`");
             return None;
         }
         (None, Some(_), Some(_)) => {
@@ -109,10 +109,11 @@ pub(crate) fn refused(error: ScheduleError, job: Option<&NewJob>) -> Problem {
         (error @ ScheduleError::Job(SubmitError::Refused(_)), None) => {
             field("job", error.to_string())
         }
-        (ScheduleError::Busy, _) => {
-            Problem::new(Code::WrongState, "the schedule is firing, or others are changing it")
-                .hint("send the request again in a moment")
-        }
+        (ScheduleError::Busy, _) => Problem::new(
+            Code::WrongState,
+            "the schedule is firing, or other requests are changing it",
+        )
+        .hint("send the request again in a moment"),
     }
 }
 

@@ -160,7 +160,7 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
                     "a key identifies one job: use another key for a different payload"
                 }
                 OnDuplicate::Replace => {
-                    "the job was claimed and cannot be replaced any more: set `unique_until` to `claimed` to submit another job with its key"
+                    "the job was already claimed or has ended, so it cannot be replaced: to submit another job with its key, set `unique_until` to `claimed`"
                 }
             };
             blame(Code::KeyReused, "key", &message).hint(hint)

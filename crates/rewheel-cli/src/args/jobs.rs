@@ -53,7 +53,7 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "WHEN")]
     pub(crate) unique_until: Option<String>,
 
-    /// Answer with a waiting job that has the key (`answer`, default), or `replace` it
+    /// Return the waiting job that has the key (`answer`, default), or `replace` it
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_duplicate: Option<String>,
 

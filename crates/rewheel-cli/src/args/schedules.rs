@@ -56,7 +56,7 @@ pub(crate) struct PutSchedule {
     #[arg(long, requires = "cron")]
     pub(crate) zone: Option<String>,
 
-    /// Fire in each period, such as 15m
+    /// Fire once per period, such as 15m
     #[arg(long, value_name = "DURATION")]
     pub(crate) every: Option<String>,
 
@@ -64,7 +64,7 @@ pub(crate) struct PutSchedule {
     #[arg(long, value_name = "RULE")]
     pub(crate) overlap: Option<String>,
 
-    /// Choose what happens to instants that no node could fire: one fires (default), or none
+    /// Choose how many of the missed instants fire late: one (default) or none
     #[arg(long, value_name = "RULE")]
     pub(crate) catch_up: Option<String>,
 

@@ -104,7 +104,10 @@ fn look(shell: &Shell) {
     let out = shell.done(&["dead", "redrive", "--all", "--dry-run"]);
     assert!(out.starts_with("412 jobs"), "{out}");
     let (code, _, err) = shell.run(&["dead", "redrive"]);
-    assert!(code == 2 && err.contains("hint: --kind, --incident, …, or --all"), "{err}");
+    assert!(
+        code == 2 && err.contains("hint: use --kind, --incident or another filter, or --all"),
+        "{err}"
+    );
     let out = shell.done(&["dead", "list", "--kind", "parcel", "--limit", "3"]);
     assert_eq!(out.lines().filter(|line| line.contains("rejected 404")).count(), 3, "{out}");
 }

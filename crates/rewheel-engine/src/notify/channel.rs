@@ -276,7 +276,7 @@ impl Teller {
             .await;
         if let Err(error) = &sent {
             let (name, event) = (&self.channel.name, notice.event);
-            tracing::warn!(notifier = name, %event, %error, "notification not delivered: all attempts failed, and it is not sent again");
+            tracing::warn!(notifier = name, %event, %error, "notification not delivered: all attempts failed; if it is about a dead letter, it is sent again in a minute, otherwise it is lost");
         }
         sent.is_ok()
     }

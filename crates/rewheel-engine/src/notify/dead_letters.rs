@@ -317,7 +317,7 @@ impl Letters {
         if count > 0 {
             tracing::error!(
                 dead_letters = count,
-                "notifier keeps failing: notifications about these dead letters are dropped and never sent; check the notifier"
+                "notifier keeps failing: too many dead letters wait for it, so notifications about these dead letters are dropped and never sent; check the notifier"
             );
         }
     }

@@ -30,7 +30,7 @@ pub(super) async fn submit(
         return Ok(());
     }
     if is_of_letter(&letter) {
-        tracing::warn!(job = %id, kind = %letter.lane.kind, to = %kind, "no job is submitted for a dead letter that was itself submitted for a dead letter: this could repeat forever");
+        tracing::warn!(job = %id, kind = %letter.lane.kind, to = %kind, "no job submitted for this dead letter: the dead letter was itself submitted for another dead letter, and this could repeat forever");
         return Ok(());
     }
     let job = NewJob {

@@ -63,7 +63,7 @@ impl Engine {
         }
         for _ in 0..TRIES_MAX {
             let now = self.store().now().await?;
-            let never = || ScheduleError::field("cron", "never fires again");
+            let never = || ScheduleError::field("cron", "has no instant in the future");
             let before = self.schedule_job(&key).await?;
             let from = before.as_ref().map_or(now, |job| after_last(job, now));
             let next = schedule.timing.next_after(from).ok_or_else(never)?;

@@ -35,7 +35,11 @@ async fn fire(context: JobContext) -> Result<Report, Report> {
     let now = shared.store.now().await?;
     let plan = plan(&schedule.timing, schedule.catch_up, document.next(), now);
     let Some(Plan { fire, missed, next }) = plan else {
-        return Ok(Report::Dead(Failure::new(Category::BadPayload, None, "it never fires again")));
+        return Ok(Report::Dead(Failure::new(
+            Category::BadPayload,
+            None,
+            "the schedule has no further instant",
+        )));
     };
     if let Some(instant) = fire {
         let id = context.id();

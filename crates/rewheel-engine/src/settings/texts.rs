@@ -72,7 +72,7 @@ pub(super) mod give_up {
         match String::deserialize(from)?.as_str() {
             "dead" => Ok(GiveUp::Dead),
             "fail" => Ok(GiveUp::Fail),
-            other => Err(D::Error::custom(format!("`{other}` is not `dead` or `fail`"))),
+            other => Err(D::Error::custom(format!("`{other}` is not valid: use `dead` or `fail`"))),
         }
     }
 }
@@ -97,7 +97,9 @@ pub(super) mod on_dead {
         match String::deserialize(from)?.as_str() {
             "continue" => Ok(OnDead::Continue),
             "block" => Ok(OnDead::Block),
-            other => Err(D::Error::custom(format!("`{other}` is not `continue` or `block`"))),
+            other => {
+                Err(D::Error::custom(format!("`{other}` is not valid: use `continue` or `block`")))
+            }
         }
     }
 }

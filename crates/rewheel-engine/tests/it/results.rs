@@ -132,7 +132,7 @@ async fn without_a_result_the_reason_is_told() -> Tested {
     for (kind, why) in [
         ("large", "the result has 70002 bytes; the limit is 65536"),
         ("unwritable", "it cannot be written as JSON: no words for it"),
-        ("silent", "its handler gave none"),
+        ("silent", "its handler returned no result"),
         ("plain", "its kind keeps no results: set `result` of the kind to true"),
     ] {
         let job = engine.submit_raw(kind, Vec::new()).await?;

@@ -255,12 +255,15 @@ impl RouteConfig {
             matches!(event, Event::DeadLetter | Event::AttemptsExhausted | Event::NotRetryable)
         };
         if let Some(event) = self.events.iter().find(|event| !is_letter(event)) {
-            let why = format!("must not have `{event}`: jobs are submitted for dead letters only");
+            let why = format!(
+                "must not contain `{event}`: this route submits jobs only for dead letters"
+            );
             return Err(RouteError::new("events", why));
         }
         if self.kinds.contains(kind) {
-            let why =
-                format!("must not have `{kind}`: its dead letters would submit its jobs forever");
+            let why = format!(
+                "must not contain `{kind}`: its dead letters would submit jobs of the same kind forever"
+            );
             return Err(RouteError::new("kinds", why));
         }
         Ok(())

@@ -88,8 +88,8 @@ fn new_job() -> Value {
         .has("kind", kind(), "Kind of the job.")
         .has("payload", json!({}), "Any JSON value.")
         .may("key", or_null(name(255)), "Idempotency key. A second submit with the same key returns the existing job.")
-        .may("unique_until", or_null(one_of(["ended", "claimed"])), "Until when a job keeps its key: until it has ended (default), or until it is claimed for the first time. Needs a key.")
-        .may("on_duplicate", or_null(one_of(["answer", "replace"])), "What happens if a job has the key and was never claimed: the response is that job (default), or the new job replaces what it will run. Needs a key.")
+        .may("unique_until", or_null(one_of(["ended", "claimed"])), "Until when the existing job keeps the key: `ended` (default): until it has ended and the key has expired; `claimed`: until it is claimed for the first time or ends. Needs a key.")
+        .may("on_duplicate", or_null(one_of(["answer", "replace"])), "What happens if another job has the same key and was never claimed. `answer` (default): the response is that job. `replace`: this submit replaces the payload and the other fields of that job. Needs a key.")
         .may("debounce", or_null(debounce()), "Run the job when no submit with its key has arrived for this long. Needs a key. Cannot be combined with `delay` and `due`.")
         .may("tenant", or_null(name(128)), "Tenant that the job belongs to.")
         .may("shard_key", or_null(name(255)), "Key that assigns the job to a shard.")
@@ -115,8 +115,8 @@ fn new_job() -> Value {
 
 fn debounce() -> Value {
     let both = Object::new()
-        .has("delay", duration_asked(), "How long no submit with the key must arrive.")
-        .may("max", or_null(duration_asked()), "How long submits can postpone the job, counted from its creation (default: ten times the delay). Not shorter than the delay.")
+        .has("delay", duration_asked(), "The job runs when no submit with its key has arrived for this time.")
+        .may("max", or_null(duration_asked()), "How long submits can delay the job, counted from its creation (default: ten times `delay`). Must not be shorter than `delay`.")
         .closed("Delay and limit.");
     json!({"anyOf": [duration_asked(), both]})
 }
@@ -131,15 +131,15 @@ fn new_schedule() -> Value {
     if let Some(schema) = job.as_object_mut() {
         schema.remove("dependentSchemas");
     }
-    job["description"] = "The job of each instant.".into();
+    job["description"] = "The job to submit at each instant.".into();
     Object::new()
         .may("cron", or_null(text()), "Cron expression: minute, hour, day of month, month, day of week. Cannot be combined with `every`.")
         .may("zone", or_null(text()), "Time zone of the cron expression, such as `Europe/Berlin` (default `UTC`).")
-        .may("every", or_null(duration_asked()), "Period. The instants are its multiples since 1970-01-01 UTC.")
-        .has("job", job, "The job of each instant.")
-        .may("overlap", or_null(one_of(["skip", "allow"])), "What happens at an instant while an earlier job has not ended: `skip` the instant (default), or `allow` another job.")
-        .may("catch_up", or_null(one_of(["none", "one"])), "What happens to instants that no node could fire within a minute: the latest of them fires (`one`, default), or `none`.")
-        .closed("A job, and when it is submitted. Either `cron` or `every` is required.")
+        .may("every", or_null(duration_asked()), "Period, such as `15m`. The instants are the multiples of the period since 1970-01-01 UTC.")
+        .has("job", job, "The job to submit at each instant.")
+        .may("overlap", or_null(one_of(["skip", "allow"])), "What happens at an instant if an earlier job of the schedule has not ended. `skip` (default): the instant submits no job. `allow`: it submits its job.")
+        .may("catch_up", or_null(one_of(["none", "one"])), "What happens to instants that passed while no node could fire. `one` (default): the latest of them fires, however late. `none`: the latest of them fires only if it is at most one minute late. The others do not fire.")
+        .closed("A job and the times at which to submit it. Either `cron` or `every` is required.")
 }
 
 /// A job that is submitted together with the result of another job: it has the tenant of that job.
@@ -257,9 +257,9 @@ fn kind_settings() -> Value {
         .may("attempts_max", between(1, u64::from(u32::MAX)), "Maximum number of attempts.")
         .may("attempt_timeout", duration_asked(), "Timeout of one attempt.")
         .may("backoff", text(), "Delays between attempts, for example `exponential 100ms x2 max 30s jitter full`, or the name of a preset.")
-        .may("attempts_ceiling", or_null(between(1, u64::from(u32::MAX))), "Upper limit for `attempts_max` of a single job.")
-        .may("attempt_timeout_ceiling", or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job.")
-        .may("delay_floor", or_null(duration_asked()), "Minimum delay between two attempts of a job.")
+        .may("attempts_ceiling", or_null(between(1, u64::from(u32::MAX))), "Upper limit for `attempts_max` of a single job (default: 1000, or `attempts_max` of the kind if that is higher).")
+        .may("attempt_timeout_ceiling", or_null(duration_asked()), "Upper limit for `attempt_timeout` of a single job (default: 1h, or `attempt_timeout` of the kind if that is longer).")
+        .may("delay_floor", or_null(duration_asked()), "Minimum delay between two attempts of a job (default: 10ms, or the first delay of `backoff` if that is shorter).")
         .may("concurrency_max", or_null(between(1, 1_000_000)), "Maximum number of concurrent attempts in one node or one worker.")
         .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))), "Maximum number of concurrent attempts in all nodes and workers together.")
         .may("rate", or_null(rate()), "Maximum rate at which attempts start, in all nodes and workers together.")
@@ -268,9 +268,9 @@ fn kind_settings() -> Value {
         .may("takeovers_max", between(1, u64::from(u32::MAX)), "Protection against jobs that crash their nodes: a job becomes a dead letter when it was taken over this many times while it was running. The first takeover of a job does not count.")
         .may("on_give_up", one_of(["dead", "fail"]), "What happens to a job when its last attempt has failed or when a retry cannot help: with `dead` the job becomes a dead letter and waits for an operator, with `fail` the job ends as failed.")
         .may("keep_succeeded", duration_asked(), "Retention of succeeded jobs. `0s` deletes a job as soon as it succeeds.")
-        .may("result", flag(), "Keep the results of succeeded jobs with them. Requires `keep_succeeded` above `0s`.")
+        .may("result", flag(), "Keep the result of each succeeded job, as long as the job itself. Requires a `keep_succeeded` longer than `0s`.")
         .may("retry_after_max", duration_asked(), "Longest delay that the called service may request with the Retry-After header.")
-        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header: `host` (the default): all calls to this host by the node that got the answer; `kind`: all calls of the kind, on all nodes; `off`: only the job that got the answer.")
+        .may("hold", one_of(["host", "kind", "off"]), "Which calls wait if the called service answers 429 with a Retry-After header. `host` (default): all calls to this host by the node that got the answer. `kind`: all calls of the kind, on all nodes. `off`: only the job that got the answer.")
         .may("on_dead", one_of(["continue", "block"]), "What a dead letter does to its group: with `continue` (the default) the next job of the group runs, with `block` the group waits until the dead letter is redriven or cancelled.")
         .may("breaker", or_null(breaker), "Circuit breaker. After too many attempts have failed, no attempts start until a test attempt succeeds.")
         .may("failure_rules", list(reference("FailureRule")), "Rules that decide what to do after a failure. The first rule that matches applies.")
@@ -345,7 +345,7 @@ fn claim_of_work() -> Value {
 fn heartbeat() -> Value {
     Object::new()
         .has("holder", id(), "Holder id of the worker.")
-        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. The server takes all other jobs away from this worker and schedules them again.")
+        .may("jobs", some(&id()), "Ids of all jobs that the worker is running. If the server gave a job to the worker before its previous heartbeat, and the job is not in this list, the server takes the job away and schedules it again.")
         .closed("A heartbeat of a worker.")
 }
 

@@ -114,7 +114,7 @@ pub(super) async fn abort(
     if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
         let detail = format!("operation {id} has changed: the version of its job is now {version}");
         return Err(Problem::new(Code::VersionChanged, detail)
-            .hint("send the ETag of GET /v1/jobs/{id} in If-Match, or omit If-Match to abort the operation whatever its version is"));
+            .hint("send the ETag of GET /v1/jobs/{id} in If-Match, or omit If-Match to abort the operation without a check of its version"));
     }
     answer(&id, engine.operation(operation.id).await?.as_ref())
 }

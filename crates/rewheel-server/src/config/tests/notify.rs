@@ -129,11 +129,11 @@ fn a_route_to_a_job_submits_for_dead_letters_of_other_kinds() {
     );
     check_route(
         &format!("{to}events = [\"takeover\"]"),
-        "5: notify.route.1.events: must not have `takeover`",
+        "5: notify.route.1.events: must not contain `takeover`",
     );
     check_route(
         &format!("{to}kinds = [\"refund\"]"),
-        "5: notify.route.1.kinds: must not have `refund`",
+        "5: notify.route.1.kinds: must not contain `refund`",
     );
 }
 

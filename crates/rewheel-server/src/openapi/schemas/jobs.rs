@@ -98,7 +98,7 @@ fn job() -> Object {
         .may("attempts_dropped", count(), "Number of attempts that are left out of `attempts`. The server keeps the first 10 and the latest 90 failed attempts of a job.")
         .may("audit", list(reference("AuditEntry")), "Changes made to the job by operators and nodes, oldest first.")
         .may("duplicate", flag(), "True if the job already existed. Present only in responses to submits.")
-        .may("replaced", json!({"const": true}), "True if the submit replaced what the existing job will run. Absent otherwise.")
+        .may("replaced", json!({"const": true}), "True if the submit replaced the payload and the other fields of the existing job. Absent otherwise.")
 }
 
 fn result() -> Value {
@@ -130,7 +130,7 @@ fn who_and_what() -> Object {
         )
         .has("group_key", or_null(text()), "Key of the group. The jobs of a group run one at a time, in the order of their submits. Null if the job has no group.")
         .has("blocked", flag(), "True while the job is scheduled and an earlier job of its group has not ended.")
-        .has("turn", or_null(count()), "Number that grows with every release of a job of the group. Null before the first release, and if the job has no group.")
+        .has("turn", or_null(count()), "Number that grows each time a job of the group is allowed to run. Null before this job is allowed to run, and if the job has no group.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
 }
 
@@ -185,7 +185,7 @@ fn receipt() -> Value {
         .may(
             "replaced",
             json!({"const": true}),
-            "True if the submit replaced what the existing job will run. Absent otherwise.",
+            "True if the submit replaced the payload and the other fields of the existing job. Absent otherwise.",
         )
         .has("kind", kind(), "Kind of the job.")
         .has("key", or_null(text()), "Idempotency key of the job.")
@@ -258,7 +258,7 @@ fn batch_result() -> Value {
         .may(
             "replaced",
             json!({"const": true}),
-            "True if the submit replaced what the existing job will run. Absent otherwise.",
+            "True if the submit replaced the payload and the other fields of the existing job. Absent otherwise.",
         )
         .open("The job was stored, or already existed.");
     let refused = Object::new()

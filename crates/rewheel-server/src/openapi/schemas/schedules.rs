@@ -19,7 +19,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
 fn schedule() -> Value {
     let last = Object::new()
         .has("instant", time(), "The instant.")
-        .has("job", id(), "Id of its job.")
+        .has("job", id(), "Id of the job of this instant.")
         .open("The latest instant that submitted a job.");
     Object::new()
         .has("name", kind(), "Name of the schedule.")
@@ -31,16 +31,16 @@ fn schedule() -> Value {
         .has("cron", or_null(text()), "Cron expression. Null if the schedule has a period.")
         .has("zone", or_null(text()), "Time zone of the cron expression.")
         .has("every", or_null(duration()), "Period. Null if the schedule has a cron expression.")
-        .has("job", job(), "The job of each instant.")
+        .has("job", job(), "The job to submit at each instant.")
         .has(
             "overlap",
             one_of(["skip", "allow"]),
-            "What happens at an instant while an earlier job has not ended.",
+            "What happens at an instant if an earlier job of the schedule has not ended.",
         )
         .has(
             "catch_up",
             one_of(["none", "one"]),
-            "What happens to instants that no node could fire in time.",
+            "What happens to instants that passed while no node could fire.",
         )
         .has("paused", flag(), "True while the schedule is paused.")
         .has(
@@ -52,7 +52,7 @@ fn schedule() -> Value {
         .has(
             "last",
             or_null(last),
-            "The latest instant that submitted a job. Null before the first.",
+            "The latest instant that submitted a job. Null if there is none yet.",
         )
         .has("fired", count(), "Number of instants that submitted a job.")
         .has(
@@ -64,7 +64,7 @@ fn schedule() -> Value {
         .has(
             "failure",
             or_null(text()),
-            "The latest reason for which an instant could not be fired at once.",
+            "The latest reason why an instant could not be fired on time.",
         )
         .has(
             "version",
@@ -98,7 +98,7 @@ fn job() -> Value {
             "Timeout of one attempt. Null: the setting of the kind.",
         )
         .has("backoff", or_null(text()), "Delays between attempts. Null: the setting of the kind.")
-        .open("The job of each instant.")
+        .open("The job to submit at each instant.")
 }
 
 fn schedule_example() -> Value {

@@ -87,7 +87,7 @@ fn work() -> Value {
         .has("attempt", count(), "Number of this attempt, from 1.")
         .has("fence", count(), fence)
         .has("group_key", or_null(text()), "Key of the group. Null if the job has no group.")
-        .has("turn", or_null(count()), "Number that grows with every release of a job of the group. Null if the job has no group.")
+        .has("turn", or_null(count()), "Number that grows each time a job of the group is allowed to run. Null if the job has no group.")
         .has("deadline", or_null(time()), "No attempt starts after this time.")
         .has("attempt_timeout", duration(), "Timeout of this attempt.")
         .has("traceparent", or_null(text()), "Trace context of the submitter (W3C).")

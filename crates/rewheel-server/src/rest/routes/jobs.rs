@@ -40,7 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
                 .at("id", "Id of the job.", id())
                 .gives_as(
                     200,
-                    "The bytes of the result, with the content type that its runner gave. A runner wrote them: do not trust them.",
+                    "The bytes of the result, with its content type. A worker or the called service wrote them: do not trust them.",
                     ("*/*", json!({})),
                 )
                 .reads()

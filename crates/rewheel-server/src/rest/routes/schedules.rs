@@ -35,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             schedules::put,
             named(Operation::new(
                 "putSchedule",
-                "Create a schedule, or replace its definition. Its counters stay, and its next instant too if its timing does.",
+                "Create a schedule, or replace its definition. The counters do not change. The next instant changes only if `cron`, `zone` or `every` change.",
             ))
             .takes("NewSchedule")
             .writes()
@@ -64,7 +64,7 @@ pub(super) fn routes() -> Vec<Route> {
             ScheduleChange::Pause,
             Operation::new(
                 "pauseSchedule",
-                "Pause a schedule. Instants that pass meanwhile are neither caught up nor counted.",
+                "Pause a schedule. Instants that pass during the pause submit no job, and no counter counts them.",
             ),
         ),
         change(
@@ -81,20 +81,23 @@ fn fire() -> Route {
         "/v1/schedules/{name}/fire",
         OPERATE_ALL,
         schedules::fire,
-        Operation::new("fireSchedule", "Submit the job of a schedule now, whatever its timing.")
-            .at("name", "Name of the schedule.", kind())
-            .may_take("Nothing")
-            .gives(201, "The submitted job.", "ScheduleFired")
-            .with("Location", "Path of the job.")
-            .writes()
-            .may(&[
-                Code::WrongState,
-                Code::UnknownKind,
-                Code::InvalidField,
-                Code::TooLarge,
-                Code::Throttled,
-                Code::KeyReused,
-            ]),
+        Operation::new(
+            "fireSchedule",
+            "Submit the job of a schedule now, without waiting for its next instant.",
+        )
+        .at("name", "Name of the schedule.", kind())
+        .may_take("Nothing")
+        .gives(201, "The submitted job.", "ScheduleFired")
+        .with("Location", "Path of the job.")
+        .writes()
+        .may(&[
+            Code::WrongState,
+            Code::UnknownKind,
+            Code::InvalidField,
+            Code::TooLarge,
+            Code::Throttled,
+            Code::KeyReused,
+        ]),
     )
 }
 

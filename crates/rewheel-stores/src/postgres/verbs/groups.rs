@@ -67,7 +67,7 @@ impl PostgresStore {
             return;
         }
         if let Err(error) = self.try_release(lines, how).await {
-            tracing::debug!(%error, groups = lines.len(), "failed to release jobs of groups: housekeeping will do it");
+            tracing::debug!(%error, groups = lines.len(), "failed to release the next jobs of groups: housekeeping tries again");
         }
     }
 
