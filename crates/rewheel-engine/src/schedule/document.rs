@@ -3,7 +3,9 @@
 use super::timing::Timing;
 use super::{Fired, Schedule, ScheduleError};
 use rewheel::Backoff;
-use rewheel_core::{JobId, KindName, NewJob, Priority, ShardKey, Tenant, Timestamp, When};
+use rewheel_core::{
+    GroupKey, JobId, KindName, NewJob, Priority, ShardKey, Tenant, Timestamp, When,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ struct StoredJob {
     tenant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group_key: Option<String>,
     priority: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
@@ -145,24 +149,47 @@ impl Document {
 
 impl StoredJob {
     fn of(job: &NewJob) -> StoredJob {
-        let text = std::str::from_utf8(&job.payload).ok().map(str::to_owned);
-        let hex = || job.payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        // Every field by name: a new field of jobs must be stored here too, or be named among those that a schedule sets itself.
+        let NewJob {
+            kind,
+            payload,
+            tenant,
+            shard_key,
+            group_key,
+            priority,
+            due,
+            deadline,
+            attempts_max,
+            attempt_timeout,
+            backoff,
+            id: _,
+            key: _,
+            duplicates: _,
+            shard: _,
+            traceparent: _,
+            attempts_before: _,
+            parent: _,
+            instant: _,
+        } = job;
+        let text = std::str::from_utf8(payload).ok().map(str::to_owned);
+        let hex = || payload.iter().map(|byte| format!("{byte:02x}")).collect();
         let relative = |when: When| match when {
             When::In(wait) => Some(millis(wait)),
             When::At(_) => None,
         };
         StoredJob {
-            kind: job.kind.to_string(),
+            kind: kind.to_string(),
             payload_hex: text.is_none().then(hex),
             payload: text,
-            tenant: job.tenant.as_ref().map(ToString::to_string),
-            shard_key: job.shard_key.as_ref().map(ToString::to_string),
-            priority: job.priority.get(),
-            delay_ms: relative(job.due).filter(|delay| *delay > 0),
-            deadline_ms: job.deadline.and_then(relative),
-            attempts_max: job.attempts_max,
-            attempt_timeout_ms: job.attempt_timeout.map(millis),
-            backoff: job.backoff.map(|backoff| backoff.to_string()),
+            tenant: tenant.as_ref().map(ToString::to_string),
+            shard_key: shard_key.as_ref().map(ToString::to_string),
+            group_key: group_key.as_ref().map(ToString::to_string),
+            priority: priority.get(),
+            delay_ms: relative(*due).filter(|delay| *delay > 0),
+            deadline_ms: deadline.and_then(relative),
+            attempts_max: *attempts_max,
+            attempt_timeout_ms: attempt_timeout.map(millis),
+            backoff: backoff.map(|backoff| backoff.to_string()),
         }
     }
 
@@ -179,6 +206,7 @@ impl StoredJob {
         Ok(NewJob {
             tenant: self.tenant.as_deref().map(Tenant::parse).transpose().map_err(name)?,
             shard_key: self.shard_key.as_deref().map(ShardKey::parse).transpose().map_err(name)?,
+            group_key: self.group_key.as_deref().map(GroupKey::parse).transpose().map_err(name)?,
             priority: Priority::new(self.priority).map_err(|error| error.to_string())?,
             due: wait(self.delay_ms.unwrap_or(0)),
             deadline: self.deadline_ms.map(wait),

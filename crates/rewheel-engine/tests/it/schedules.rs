@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use crate::still::{store, store_with};
-use rewheel::{minutes, seconds};
+use rewheel::{Backoff, minutes, seconds};
 use rewheel_core::store::{
     Change, ChangeVerb, Changed, ClockOffset, Filter, Insert, Inserted, PageRequest, ReadStore as _,
 };
@@ -90,6 +90,32 @@ async fn each_instant_submits_one_job_with_the_instant() -> Tested {
     let last = status.last.unwrap();
     assert_eq!((status.fired, status.skipped, status.missed), (10, 0, 0));
     assert_eq!((last.instant, last.job), (instants[9], jobs[9].id));
+    Ok(())
+}
+
+/// What the job of a schedule says is stored with the schedule, and each of its jobs has it.
+#[tokio::test(start_paused = true)]
+async fn jobs_have_every_setting_of_the_schedule() -> Tested {
+    let store = store();
+    let engine = builder(&store).start().await?;
+    let job = report()
+        .group_key("customer-7")
+        .shard_key("eu")
+        .priority(8)
+        .attempts_max(3)
+        .attempt_timeout(seconds(7))
+        .backoff(Backoff::fixed(seconds(2)));
+    let schedule = Schedule::every(minutes(1), job)?;
+    let put = engine.put_schedule("minutely", &schedule, &ops()).await?;
+    assert_eq!(put.schedule.job.group_key, schedule.job.group_key);
+    pass(seconds(90)).await;
+    let jobs = children(&store, put.id).await;
+    let job = jobs.first().unwrap();
+    assert_eq!(job.group.as_ref().unwrap().key.as_str(), "customer-7");
+    assert_eq!(job.shard_key.as_ref().unwrap().as_str(), "eu");
+    assert_eq!((job.lane.priority.get(), job.attempts_max), (8, Some(3)));
+    assert_eq!(job.attempt_timeout, Some(seconds(7)));
+    assert_eq!(job.backoff, Some(Backoff::fixed(seconds(2))));
     Ok(())
 }
 

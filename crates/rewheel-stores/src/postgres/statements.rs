@@ -256,6 +256,9 @@ pub(super) static SETTLE_KEEP_RESULTS: Sql = Sql::new(|| {
     Statement::with_results(include_str!("sql/settle_keep.sql"), &types, part)
 });
 
+#[cfg(all(test, feature = "test-postgres"))]
+mod joins;
+
 #[cfg(test)]
 mod tests {
     use super::job_columns::{JOB, USES, Use, array_types};

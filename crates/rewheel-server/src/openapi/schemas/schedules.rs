@@ -85,6 +85,7 @@ fn job() -> Value {
             or_null(text()),
             "Key that assigns the job to a shard. Null if it has none.",
         )
+        .has("group_key", or_null(text()), "Key of the group of the job. Null if it has none.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
         .has("delay", or_null(duration()), "Delay between the instant and the first attempt.")
         .has(
@@ -104,7 +105,7 @@ fn job() -> Value {
 fn schedule_example() -> Value {
     json!({
         "name": "nightly-report", "id": ID, "cron": "0 3 * * *", "zone": "Europe/Berlin", "every": null,
-        "job": {"kind": "report", "payload": {"of": "sales"}, "tenant": null, "shard_key": null, "priority": 5,
+        "job": {"kind": "report", "payload": {"of": "sales"}, "tenant": null, "shard_key": null, "group_key": null, "priority": 5,
             "delay": null, "attempts_max": null, "attempt_timeout": null, "backoff": null},
         "overlap": "skip", "catch_up": "one", "paused": false, "managed_by_config": false, "next": [AT],
         "last": {"instant": AT, "job": ID}, "fired": 1, "skipped": 0, "missed": 0, "failure": null,

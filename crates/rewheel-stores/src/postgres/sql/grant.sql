@@ -1,20 +1,18 @@
 -- grant: adds the earned retries of each kind to its budget, and grants as many of the wanted ones as the budget has. Computes the same
 -- as RetryPool::grant. Contract: KindStore::grant.
--- $1 is the clock offset; $2 to $6 are the request for each kind; $7 to $10 are RETRY, SAVED, MELTS_IN and BALANCE_MAX.
-WITH asked AS MATERIALIZED (
-    SELECT kind, least(earned, $10) AS earned, wanted, floor, period_ms
-      FROM unnest($2, $3, $4, $5, $6) AS asked (kind, earned, wanted, floor, period_ms)
-), locked AS MATERIALIZED (
+-- $1 is the clock offset; $2 to $6 are the request for each kind, in the order of the kinds; $7 to $10 are RETRY, SAVED, MELTS_IN and
+-- BALANCE_MAX.
+WITH locked AS MATERIALIZED (
     SELECT budgets.kind, least(balance, $10) AS balance, counted_ms
       FROM rewheel.budgets WHERE kind = ANY ($2)
      ORDER BY kind                  -- two requests for the same kinds cannot deadlock
        FOR UPDATE
 ), timed AS MATERIALIZED (          -- read after the locks: the previous lock holder counted up to its own time
-    SELECT locked.*, rewheel.now_ms() + $1 AS now FROM locked
+    SELECT locked.*, rewheel.now_ms() + $1 AS now, width_bucket(kind COLLATE "C", $2) AS nth FROM locked
 ), summed AS (
-    SELECT kind, wanted, now, counted_ms,
-           least($10, balance - greatest(balance - $8, 0) * elapsed / $9 + earned + elapsed * floor * $7 / period_ms) AS total
-      FROM timed JOIN asked USING (kind)
+    SELECT kind, ($4)[nth] AS wanted, now, counted_ms,
+           least($10, balance - greatest(balance - $8, 0) * elapsed / $9 + least(($3)[nth], $10) + elapsed * ($5)[nth] * $7 / ($6)[nth]) AS total
+      FROM timed
      CROSS JOIN LATERAL (SELECT least(greatest(now - counted_ms, 0), $9) AS elapsed) AS since
 ), granted AS (
     SELECT kind, now, total, least(wanted, total / $7) AS granted FROM summed

@@ -5,11 +5,14 @@ WITH ranked AS MATERIALIZED (
            row_number() OVER (PARTITION BY job ORDER BY seq DESC) AS from_last
       FROM rewheel.attempts WHERE job = ANY ($1)
 ),
+-- The sum over a job's own records, not a join with them: a batch may have a hundred thousand records.
+counted AS MATERIALIZED (
+    SELECT place, from_last, from_first > $2 AND from_last > $3 AS goes,
+           sum(CASE WHEN from_first > $2 AND from_last > $3 THEN 1 + dropped ELSE 0 END) OVER (PARTITION BY job)::bigint AS lost
+      FROM ranked
+),
 gone AS (
-    DELETE FROM rewheel.attempts USING ranked
-     WHERE attempts.ctid = ranked.place AND from_first > $2 AND from_last > $3
-    RETURNING ranked.job, ranked.dropped
+    DELETE FROM rewheel.attempts USING counted WHERE attempts.ctid = counted.place AND goes
 )
-UPDATE rewheel.attempts SET dropped = attempts.dropped + lost.records
-  FROM (SELECT job, count(*) + sum(dropped)::bigint AS records FROM gone GROUP BY job) AS lost, ranked
- WHERE ranked.job = lost.job AND ranked.from_last = $3 AND attempts.ctid = ranked.place;
+UPDATE rewheel.attempts SET dropped = attempts.dropped + counted.lost
+  FROM counted WHERE attempts.ctid = counted.place AND from_last = $3 AND lost > 0;

@@ -35,6 +35,9 @@ async fn ask_for(
     session: &Session<'_>,
     asks: &[&RetryAsk],
 ) -> Result<BTreeMap<String, u32>, VerbError> {
+    // The statement finds the request of a kind by its place in this order.
+    let mut asks = asks.to_vec();
+    asks.sort_unstable_by_key(|ask| ask.kind.as_str());
     let kinds: Vec<&str> = asks.iter().map(|ask| ask.kind.as_str()).collect();
     let earned: Vec<i64> = asks.iter().map(|ask| count(ask.earned)).collect();
     let wanted: Vec<i64> = asks.iter().map(|ask| i64::from(ask.wanted)).collect();

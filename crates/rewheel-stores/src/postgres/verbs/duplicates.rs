@@ -404,9 +404,11 @@ impl Resolved {
         for job in &jobs {
             rows.push((job, numbers.get(&job.lane()).copied().ok_or_else(lanes_changed)?));
         }
-        let times: Vec<i64> =
-            self.replacements.iter().map(|one| one.steps.len().try_into().unwrap_or(1)).collect();
-        let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(job.id)).collect();
+        let times = |one: &Replacement| one.steps.len().try_into().unwrap_or(1);
+        let mut counted: Vec<(Uuid, i64)> =
+            self.replacements.iter().map(|one| (uuid(one.last.id), times(one))).collect();
+        counted.sort_unstable();
+        let (ids, times): (Vec<Uuid>, Vec<i64>) = counted.into_iter().unzip();
         let (used, columns) = array_params(&rows);
         let mut params: Vec<Param<'_>> = vec![&ids, &times];
         params.extend(columns.iter().map(|column| -> Param<'_> { column.as_ref() }));
