@@ -60,7 +60,7 @@ impl<'a> DebounceBody<'a> {
 /// What is said beside the id of a job that existed already.
 fn say_known(output: Output, replaced: bool) {
     output.note(if replaced {
-        "replaced the waiting job with this key: this is its id"
+        "a job with this key was waiting; it has the new payload and settings now, and keeps its id"
     } else {
         "a job with this key already exists: this is its id"
     });
