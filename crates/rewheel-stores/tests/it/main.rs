@@ -10,3 +10,5 @@ mod idempotency_crash;
 mod postgres;
 #[cfg(feature = "test-postgres")]
 mod postgres_server;
+#[cfg(feature = "test-redis")]
+mod redis;
