@@ -12,3 +12,5 @@ mod postgres;
 mod postgres_server;
 #[cfg(feature = "test-redis")]
 mod redis;
+#[cfg(feature = "test-redis")]
+mod redis_server;

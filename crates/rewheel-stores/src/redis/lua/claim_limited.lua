@@ -3,7 +3,7 @@
 -- {include base holder lane job claim}
 local holder, left, visits, limits = A[2], A[3], A[4], A[5]
 if not alive(holder) then
-    return redis.error_reply('DEAD')
+    return redis.error_reply('DEAD the holder is dead or unknown')
 end
 local free, used, last, more, starts = {}, {}, {}, {}, {}
 for at, limit in ipairs(limits) do

@@ -2,7 +2,7 @@
 -- Arguments: offset, by, other, renewals.
 -- {include base spare holder}
 if not alive(A[2]) then
-    return redis.error_reply('DEAD')
+    return redis.error_reply('DEAD the holder is dead or unknown')
 end
 local raw = redis.call('HGET', P .. 'holders', A[3])
 if not raw then

@@ -4,7 +4,7 @@
 local raw = redis.call('HGET', P .. 'holders', A[2])
 if raw then
     if struct.unpack('>d', raw) ~= 0 then
-        return redis.error_reply('DEAD')
+        return redis.error_reply('DEAD the holder is dead or unknown')
     end
     return digits(now)
 end

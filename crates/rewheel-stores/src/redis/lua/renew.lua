@@ -7,7 +7,7 @@ if raw then
     died, renewals = struct.unpack('>dd', raw)
 end
 if died ~= 0 then
-    return redis.error_reply('DEAD')
+    return redis.error_reply('DEAD the holder is dead or unknown')
 end
 redis.call('HSET', P .. 'holders', A[2], struct.pack('>ddd', 0, renewals + 1, now) .. string.sub(raw, 25))
 local wanted, ids = {}, redis.call('SRANDMEMBER', P .. 'wanted:' .. A[2], A[3])

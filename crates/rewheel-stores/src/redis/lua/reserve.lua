@@ -3,7 +3,7 @@
 -- {include base holder}
 local holder, tenant = A[2], A[3]
 if not alive(holder) then
-    return redis.error_reply('DEAD')
+    return redis.error_reply('DEAD the holder is dead or unknown')
 end
 local name, others = P .. 'reserved:' .. tenant, 0
 local rows = redis.call('HGETALL', name)

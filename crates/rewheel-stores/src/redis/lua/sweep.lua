@@ -3,7 +3,7 @@
 -- {include base spare holder lane job audit group ending}
 local origin, by, limit, keep_job, keep_key, till, since = A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 if not alive(by) then
-    return redis.error_reply('DEAD')
+    return redis.error_reply('DEAD the holder is dead or unknown')
 end
 
 -- The leases to take, before anything is written: ids with their holders.

@@ -48,7 +48,7 @@ local function lease_places(holder, visit, places)
                 usual = usual or struct.pack(LEASE, holder, 1, 2, now, usual_overdue, 0, 0) .. lane
                 lease, overdue = usual, usual_overdue
             else
-                local fence, version = 0, 1
+                local fence, version, _ = 0, 1, nil
                 if mut then
                     _, fence, version = struct.unpack('>c1dd', mut)
                     flags = has(flags, 127) + CHANGED

@@ -18,7 +18,7 @@ local INLINE_MAX = 1024
 local has = bit.band
 
 local function read_body(raw)
-    local b, at = {}, nil
+    local b, at, _ = {}, nil, nil
     _, b.flags, b.head, b.seq, b.created, b.due, b.deadline, b.lane, b.before, at = struct.unpack(HEAD, raw)
     if has(b.flags, TIMEOUT) ~= 0 then
         b.timeout, at = struct.unpack('>d', raw, at)
