@@ -93,7 +93,9 @@ impl RedisStore {
     /// As [`RedisStore::open`].
     pub async fn open_with(options: RedisOptions) -> StoreResult<RedisStore> {
         let client = Client::open(options.server.expose());
-        let client = client.map_err(|error| broken("the URL of the Redis server is not valid", Some(error.into())))?;
+        let client = client.map_err(|error| {
+            broken("the URL of the Redis server is not valid", Some(error.into()))
+        })?;
         let prefix = format!("{{{}}}:", options.prefix);
         let me = rewheel::Random::thread().next().to_be_bytes().to_vec();
         let woken = Wakeup::default();
@@ -130,7 +132,13 @@ impl RedisStore {
     }
 
     /// Runs a script that only a living holder may run.
-    async fn run_alive(&self, place: Use, script: &Script, args: Args, holder: HolderId) -> StoreResult<Reply> {
+    async fn run_alive(
+        &self,
+        place: Use,
+        script: &Script,
+        args: Args,
+        holder: HolderId,
+    ) -> StoreResult<Reply> {
         let Shared { connections, prefix, clock, .. } = &*self.shared;
         let answer = connections.run(script, place, prefix, &args.pack(clock.as_millis())).await?;
         answer.map(Reply).map_err(|error| match error.code() {
@@ -144,7 +152,8 @@ impl RedisStore {
         if lanes.is_missing() {
             return Ok(());
         }
-        let lanes: Vec<Vec<u8>> = lanes.list()?.into_iter().map(Reply::must).collect::<StoreResult<_>>()?;
+        let lanes: Vec<Vec<u8>> =
+            lanes.list()?.into_iter().map(Reply::must).collect::<StoreResult<_>>()?;
         self.shared.woken.wake(wake::changed(lanes.iter().map(Vec::as_slice)));
         Ok(())
     }

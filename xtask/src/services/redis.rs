@@ -75,7 +75,8 @@ fn start(repository: &Repository) -> Result<String> {
     fs::create_dir_all(&folder).context("cannot make a folder for the data")?;
     for _ in 0..STARTS_MAX {
         let port = free_port()?;
-        fs::write(folder.join("port"), port.to_string()).context("cannot note where the server is")?;
+        fs::write(folder.join("port"), port.to_string())
+            .context("cannot note where the server is")?;
         let mut server = Command::new(&program);
         server.args(options(port)).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null());
         let status = server.status().with_context(|| format!("cannot start {server:?}"))?;
@@ -117,7 +118,8 @@ fn stop(repository: &Repository) -> Result<()> {
     if let Some(process) = process(repository) {
         // The data is deleted next: a clean shutdown is not needed.
         let mut kill = repository.program("kill");
-        let status = kill.args(["-KILL", &process.to_string()]).status().context("cannot run kill")?;
+        let status =
+            kill.args(["-KILL", &process.to_string()]).status().context("cannot run kill")?;
         ensure!(status.success(), "cannot stop Redis (process {process})");
     }
     let folder = folder(repository);

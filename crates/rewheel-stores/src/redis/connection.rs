@@ -79,7 +79,8 @@ impl Connections {
             Ok(connected) => connected,
             Err(_) => return Err(StoreError::Closed),
         };
-        let connection = connected.map_err(|error| judge(error, Stage::Connecting, &self.address))?;
+        let connection =
+            connected.map_err(|error| judge(error, Stage::Connecting, &self.address))?;
         let open = (self.opened.fetch_add(1, Ordering::Relaxed), connection);
         *slot = Some(open.clone());
         Ok(open)
@@ -93,7 +94,12 @@ impl Connections {
         }
     }
 
-    async fn send(&self, place: Use, command: &Cmd, stage: Stage) -> StoreResult<Result<Value, RedisError>> {
+    async fn send(
+        &self,
+        place: Use,
+        command: &Cmd,
+        stage: Stage,
+    ) -> StoreResult<Result<Value, RedisError>> {
         let (number, mut connection) = self.open(place).await?;
         match connection.send_packed_command(command).await {
             Ok(Value::ServerError(error)) => Ok(Err(error.into())),
@@ -138,7 +144,10 @@ impl Connections {
     pub(super) fn judge(&self, error: RedisError, script: &Script) -> StoreError {
         if error.code() == Some("ERR") && error.to_string().contains("user_script") {
             // A script that fails has a bug, or met damaged data. What it wrote before stays.
-            let what = format!("the script `{}` failed on {}: report this as a bug", script.name, self.address);
+            let what = format!(
+                "the script `{}` failed on {}: report this as a bug",
+                script.name, self.address
+            );
             return broken(what, Some(error.into()));
         }
         judge(error, Stage::Sent(script.effect), &self.address)

@@ -38,7 +38,10 @@ fn code(error: &RedisError) -> String {
 
 /// Says whether the connection can still be used.
 pub(super) fn ends_connection(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.kind() == ErrorKind::Parse
+    error.is_io_error()
+        || error.is_timeout()
+        || error.is_connection_dropped()
+        || error.kind() == ErrorKind::Parse
 }
 
 pub(super) fn judge(error: RedisError, stage: Stage, address: &str) -> StoreError {
@@ -67,7 +70,9 @@ pub(super) fn judge(error: RedisError, stage: Stage, address: &str) -> StoreErro
             "Redis cannot write to its disk and accepts no writes; make space on the disk and see the log of Redis",
         )),
         "MOVED" | "ASK" | "CROSSSLOT" => {
-            let what = format!("{address} is a node of a Redis Cluster, which this store does not support: use a single server");
+            let what = format!(
+                "{address} is a node of a Redis Cluster, which this store does not support: use a single server"
+            );
             broken(what, Some(error.into()))
         }
         "NOAUTH" | "WRONGPASS" | "NOPERM" => {

@@ -81,7 +81,8 @@ impl RedisOptions {
 fn prefix(value: &str) -> Result<String, RedisOptionsError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     if value.is_empty() || value.len() > 64 || !value.bytes().all(is_plain) {
-        let what = format!("prefix={value}: must be 1 to 64 of the characters a-z, A-Z, 0-9, - _ . :");
+        let what =
+            format!("prefix={value}: must be 1 to 64 of the characters a-z, A-Z, 0-9, - _ . :");
         return Err(RedisOptionsError(what));
     }
     Ok(value.to_owned())
@@ -115,6 +116,9 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default() {
         let options = RedisOptions::parse("redis://localhost").unwrap();
-        assert_eq!((options.prefix.as_str(), options.timeout), ("rewheel", RedisOptions::TIMEOUT_DEFAULT));
+        assert_eq!(
+            (options.prefix.as_str(), options.timeout),
+            ("rewheel", RedisOptions::TIMEOUT_DEFAULT)
+        );
     }
 }

@@ -29,13 +29,12 @@ impl Script {
 
 /// Replaces the line that names shared parts by these parts.
 fn with_parts(file: &str) -> String {
-    let filled = fill_in(file, |include| {
+    fill_in(file, |include| {
         let names = include.strip_prefix("include ")?;
         let parts: Option<Vec<&str>> = names.split(' ').map(part).collect();
         // The line begins as a comment.
         Some(format!("\n{}", parts?.join("\n")))
-    });
-    filled
+    })
 }
 
 fn part(name: &str) -> Option<&'static str> {

@@ -245,7 +245,12 @@ impl Values {
         let job = Job {
             id,
             lane,
-            key: key.map(text).transpose()?.map(Key::parse).transpose().map_err(|_| Unreadable("a key"))?,
+            key: key
+                .map(text)
+                .transpose()?
+                .map(Key::parse)
+                .transpose()
+                .map_err(|_| Unreadable("a key"))?,
             shard_key: shard_key.map_err(|_| Unreadable("a shard key"))?,
             payload,
             attempts_max,

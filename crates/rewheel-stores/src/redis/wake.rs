@@ -75,9 +75,13 @@ impl Line {
 
     /// Listens until the connection breaks.
     async fn once(&self) -> Result<(), redis::RedisError> {
-        let Ok(connected) = timeout(ANSWER_TIMEOUT, self.client.get_async_pubsub()).await else { return Ok(()) };
+        let Ok(connected) = timeout(ANSWER_TIMEOUT, self.client.get_async_pubsub()).await else {
+            return Ok(());
+        };
         let (mut sink, mut stream) = connected?.split();
-        let Ok(subscribed) = timeout(ANSWER_TIMEOUT, sink.subscribe(&self.channel)).await else { return Ok(()) };
+        let Ok(subscribed) = timeout(ANSWER_TIMEOUT, sink.subscribe(&self.channel)).await else {
+            return Ok(());
+        };
         subscribed?;
         // While disconnected, reports were missed.
         self.listens.store(true, Ordering::Relaxed);
@@ -108,7 +112,9 @@ fn read(message: &[u8], me: &[u8]) -> Option<StoreChange> {
     if parts.next().as_ref().and_then(Packed::bytes) == Some(me) {
         return None;
     }
-    let Some(lanes) = parts.next().and_then(Packed::list) else { return Some(StoreChange::AnyLane) };
+    let Some(lanes) = parts.next().and_then(Packed::list) else {
+        return Some(StoreChange::AnyLane);
+    };
     Some(changed(lanes.iter().map(|lane| lane.bytes().unwrap_or_default())))
 }
 

@@ -74,7 +74,8 @@ type Read<T> = Result<T, Unreadable>;
 
 impl<'v> Reader<'v> {
     pub(in super::super) fn raw(&mut self, count: usize) -> Read<&'v [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Unreadable("a value that ends early"))?;
+        let (taken, rest) =
+            self.0.split_at_checked(count).ok_or(Unreadable("a value that ends early"))?;
         self.0 = rest;
         Ok(taken)
     }

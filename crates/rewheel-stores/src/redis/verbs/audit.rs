@@ -1,11 +1,11 @@
 //! Reads the audit log. Scripts write values; the sentences are made here.
 
+use super::super::RedisStore;
 use super::super::error::unreadable;
 use super::super::pack::{Args, Packed, instant, number};
 use super::super::reply::Reply;
 use super::super::script::AUDIT;
 use super::super::values::{Values, With, read_failure, state};
-use super::super::RedisStore;
 use crate::audit::facts;
 use crate::duplicates::{REPLACE, SUBMIT};
 use rewheel_core::store::StoreResult;
@@ -91,7 +91,9 @@ fn made_note(seq: u64, at: Timestamp, values: &[Packed]) -> Option<AuditEntry> {
 
 /// A submit that replaced a job: both bodies are kept.
 fn replacement(seq: u64, at: Timestamp, values: &[Packed]) -> Option<AuditEntry> {
-    let [_, _, job, of_kind, old, old_big, new, new_big, submit, changed] = values else { return None };
+    let [_, _, job, of_kind, old, old_big, new, new_big, submit, changed] = values else {
+        return None;
+    };
     let id = job_id(job)?;
     let read = |body: &Packed, big: &Packed, changed: Option<&Packed>| {
         let own = |value: &Packed| value.bytes().map(<[u8]>::to_vec);
@@ -110,10 +112,15 @@ fn fate(seq: u64, at: Timestamp, values: &[Packed], is_takeover: bool) -> Option
     let who = match (author, is_known) {
         (Packed::Flag(false), _) => Actor::engine(),
         (name, Packed::Flag(true)) => Actor::of_holder(name.text()?),
-        (id, _) => Actor::of_holder(&HolderId::from_bytes(id.bytes()?.try_into().ok()?).to_string()),
+        (id, _) => {
+            Actor::of_holder(&HolderId::from_bytes(id.bytes()?.try_into().ok()?).to_string())
+        }
     };
     let fate = fate.clone().list()?;
-    let [cause, from, to, holder, fence, wanted, takeovers, counted, failure] = fate.as_slice() else { return None };
+    let [cause, from, to, holder, fence, wanted, takeovers, counted, failure] = fate.as_slice()
+    else {
+        return None;
+    };
     let failure: Option<Failure> = match failure.bytes()? {
         [] => None,
         raw => Some(read_failure(raw).ok()?),

@@ -19,7 +19,8 @@ impl RedisStore {
             let args = Args::default().list(kinds()).missing().missing();
             let [now, rows] = self.run(&GRANT, args).await?.parts()?;
             let now = now.time()?;
-            let rows: Vec<Option<Vec<u8>>> = rows.list()?.into_iter().map(Reply::bytes).collect::<StoreResult<_>>()?;
+            let rows: Vec<Option<Vec<u8>>> =
+                rows.list()?.into_iter().map(Reply::bytes).collect::<StoreResult<_>>()?;
             let (mut granted, mut after) = (Vec::new(), Vec::new());
             for (ask, row) in asks.iter().zip(&rows) {
                 let pool = match row {
@@ -30,7 +31,8 @@ impl RedisStore {
                 granted.push(retries);
                 after.push(format!("{} {}", left.balance, left.counted.as_millis()));
             }
-            let before = rows.iter().fold(Args::default(), |args, row| args.maybe_bytes(row.as_deref()));
+            let before =
+                rows.iter().fold(Args::default(), |args, row| args.maybe_bytes(row.as_deref()));
             let args = Args::default().list(kinds()).list(before).list(Args::texts(after));
             if self.run(&GRANT, args).await?.text()? == "done" {
                 return Ok(granted);

@@ -34,7 +34,10 @@ impl RedisStore {
         for _ in 0..TRIES_MAX {
             let open = next_of_each(changes, &answers);
             if open.is_empty() {
-                return Ok(answers.into_iter().map(|answer| answer.unwrap_or(Changed::NotFound)).collect());
+                return Ok(answers
+                    .into_iter()
+                    .map(|answer| answer.unwrap_or(Changed::NotFound))
+                    .collect());
             }
             for part in open.chunks(CHANGES_MAX) {
                 self.change_part(changes, part, by, keep, &mut answers).await?;
@@ -93,7 +96,12 @@ fn next_of_each(changes: &[Change], answers: &[Option<Changed>]) -> Vec<usize> {
 type Decision = Result<(Args, Changed), Changed>;
 
 /// Decides about one change. An `Err` is the answer of a change that changes nothing.
-fn decide(change: &Change, row: Option<Values>, by: &Actor, now: Timestamp) -> StoreResult<Decision> {
+fn decide(
+    change: &Change,
+    row: Option<Values>,
+    by: &Actor,
+    now: Timestamp,
+) -> StoreResult<Decision> {
     let Some(row) = row else { return Ok(Err(Changed::NotFound)) };
     let before = match row.job(change.job, With::Payload) {
         Ok(before) => before,
@@ -111,10 +119,16 @@ fn decide(change: &Change, row: Option<Values>, by: &Actor, now: Timestamp) -> S
         Some(_) => Changed::Wanted { version },
         None => Changed::Applied { state, version },
     };
-    Ok(Ok((args(change, &row, &before, &after, by), answer)))
+    Ok(Ok((args(change, &row, (&before, &after), by, now), answer)))
 }
 
-fn args(change: &Change, row: &Values, before: &Job, after: &Job, by: &Actor) -> Args {
+fn args(
+    change: &Change,
+    row: &Values,
+    (before, after): (&Job, &Job),
+    by: &Actor,
+    now: Timestamp,
+) -> Args {
     let (old, new) = change.what.facts(before, after);
     let note = Args::default()
         .bytes(by.as_str().as_bytes())
@@ -122,7 +136,8 @@ fn args(change: &Change, row: &Values, before: &Job, after: &Job, by: &Actor) ->
         .bytes(&change.job.to_bytes())
         .bytes(before.lane.kind.as_str().as_bytes())
         .bytes(document(&old).as_bytes())
-        .bytes(document(&new).as_bytes());
+        .bytes(document(&new).as_bytes())
+        .number(time(now));
     let moves = after.state() != before.state();
     let rewrites = match change.what {
         ChangeVerb::Edit(_) => true,
@@ -132,7 +147,9 @@ fn args(change: &Change, row: &Values, before: &Job, after: &Job, by: &Actor) ->
     // The attempts before are those of the submit in a body, and those of the latest redrive in what changed since.
     let submitted = first_attempts(row, before);
     let body = rewrites.then(|| Body::of(&Job { attempts_before: submitted, ..after.clone() }));
-    let whole = body.as_ref().map(|body| body.whole(&row.body, before.created, due_submitted(&row.body), after));
+    let whole = body
+        .as_ref()
+        .map(|body| body.whole(&row.body, before.created, due_submitted(&row.body), after));
     let to = (moves && after.state() != State::Leased).then(|| letter(after.state()));
     Args::default()
         .bytes(&change.job.to_bytes())

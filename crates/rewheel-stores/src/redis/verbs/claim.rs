@@ -43,8 +43,13 @@ impl RedisStore {
         let mut visits = claim.visits.to_vec();
         loop {
             let room = claim.limit.saturating_sub(claimed.len()).min(SCRIPT_JOBS_MAX);
-            let args = visits.iter().map(|visit| visit_args(visit).number(millis(visit.lane.horizon(claim.horizon))));
-            let args = Args::default().bytes(&claim.holder.to_bytes()).number(count(room)).list(Args::lists(args));
+            let args = visits
+                .iter()
+                .map(|visit| visit_args(visit).number(millis(visit.lane.horizon(claim.horizon))));
+            let args = Args::default()
+                .bytes(&claim.holder.to_bytes())
+                .number(count(room))
+                .list(Args::lists(args));
             let answer = self.run_alive(Use::Work, &CLAIM, args, claim.holder).await;
             let answer = match answer {
                 Ok(answer) => answer,
@@ -66,9 +71,14 @@ impl RedisStore {
     }
 
     /// Reads the jobs that a script has leased. One that cannot be read is set aside. Also returns how many there were.
-    pub(super) async fn leased(&self, now: Timestamp, taken: Reply) -> StoreResult<(Vec<Leased>, usize)> {
+    pub(super) async fn leased(
+        &self,
+        now: Timestamp,
+        taken: Reply,
+    ) -> StoreResult<(Vec<Leased>, usize)> {
         let [jobs, bodies, changed, leases, bigs] = taken.parts()?;
-        let jobs: Vec<JobId> = jobs.list()?.into_iter().map(Reply::job).collect::<StoreResult<_>>()?;
+        let jobs: Vec<JobId> =
+            jobs.list()?.into_iter().map(Reply::job).collect::<StoreResult<_>>()?;
         let rows = values(bodies, changed, leases, Some(bigs))?;
         let mut aside = Aside::default();
         let mut leased = Vec::with_capacity(jobs.len());
@@ -87,7 +97,11 @@ impl RedisStore {
         Ok((leased, jobs.len()))
     }
 
-    pub(in super::super) async fn start(&self, holder: HolderId, leases: &[Lease]) -> StoreResult<Vec<bool>> {
+    pub(in super::super) async fn start(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+    ) -> StoreResult<Vec<bool>> {
         let args = Args::default().bytes(&holder.to_bytes()).list(lease_args(leases));
         let answers = self.run(&START, args).await?.list()?;
         answers.into_iter().map(|answer| Ok(answer.count()? == 1)).collect()
@@ -126,7 +140,10 @@ impl RedisStore {
         limit: usize,
     ) -> StoreResult<Vec<Lease>> {
         let mut command = cmd("ZRANGE");
-        command.arg([self.shared.prefix.as_bytes(), b"held:", &holder.to_bytes()].concat()).arg(0).arg(-1);
+        command
+            .arg([self.shared.prefix.as_bytes(), b"held:", &holder.to_bytes()].concat())
+            .arg(0)
+            .arg(-1);
         let held = self.ask(&command).await?.list()?;
         let mut jobs: Vec<JobId> = held.into_iter().map(Reply::job).collect::<StoreResult<_>>()?;
         jobs.retain(|job| after.is_none_or(|after| *job > after));

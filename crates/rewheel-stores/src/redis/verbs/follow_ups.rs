@@ -12,7 +12,10 @@ use std::collections::HashMap;
 
 impl RedisStore {
     /// Returns the lane of each settled job that submits others: they get its tenant, which never changes.
-    pub(super) async fn lanes_of_parents(&self, settlements: &[Settlement]) -> StoreResult<Vec<Option<Lane>>> {
+    pub(super) async fn lanes_of_parents(
+        &self,
+        settlements: &[Settlement],
+    ) -> StoreResult<Vec<Option<Lane>>> {
         let parents = settlements.iter().filter(|one| !one.follow_ups.is_empty());
         let parents: Vec<JobId> = parents.map(|one| one.lease.job).collect();
         if parents.is_empty() {
@@ -54,6 +57,7 @@ fn letter(job: &NewJob, failure: &[u8]) -> Args {
 
 fn missing_kind(name: &KindName) -> (Vec<u8>, Args) {
     let kind: Kind = default_kind(&FollowUps::kind(name));
-    let note = kind_note(&Actor::engine(), "put kind", name, &AuditFields::default(), &kind.facts());
+    let note =
+        kind_note(&Actor::engine(), "put kind", name, &AuditFields::default(), &kind.facts());
     (super::kinds::write_kind(&kind), note)
 }

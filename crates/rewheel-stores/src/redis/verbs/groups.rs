@@ -11,7 +11,10 @@ use rewheel_core::store::{GroupsReleased, StoreResult};
 const LINES_MAX: usize = 200;
 
 impl RedisStore {
-    pub(in super::super) async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased> {
+    pub(in super::super) async fn release_groups(
+        &self,
+        limit: usize,
+    ) -> StoreResult<GroupsReleased> {
         let mut done = GroupsReleased::default();
         let mut last = name(&self.shared.groups_checked.get());
         while done.checked < limit {

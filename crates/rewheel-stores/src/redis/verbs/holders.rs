@@ -8,7 +8,9 @@ use super::super::reply::Reply;
 use super::super::script::{EXPIRE_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
 use super::super::values::{Lease as StoredLease, Reader, Unreadable};
 use rewheel_core::store::{HolderExpiry, Renewed, StoreResult, WantedJob, WatchShare};
-use rewheel_core::{Format, Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp, WorkerOwner};
+use rewheel_core::{
+    Format, Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp, WorkerOwner,
+};
 
 impl RedisStore {
     pub(in super::super) async fn join(&self, new: &NewHolder) -> StoreResult<Timestamp> {
@@ -55,7 +57,10 @@ impl RedisStore {
         read_holders(rows, now.time()?)
     }
 
-    pub(in super::super) async fn watched_holders(&self, share: WatchShare) -> StoreResult<Vec<Holder>> {
+    pub(in super::super) async fn watched_holders(
+        &self,
+        share: WatchShare,
+    ) -> StoreResult<Vec<Holder>> {
         let number = |id: HolderId| {
             let [.., a, b, c, d] = id.to_bytes();
             u64::from(u32::from_be_bytes([a, b, c, d]))
@@ -107,11 +112,13 @@ pub(super) fn read_holders(rows: Reply, now: Timestamp) -> StoreResult<Vec<Holde
 fn read_holder(id: HolderId, row: &[u8], now: Timestamp) -> Result<Holder, Unreadable> {
     let mut from = Reader(row);
     let (died, renewals) = (from.f64()?, from.whole()?);
-    let (renewed, joined, ttl) = (instant(from.f64()?), instant(from.f64()?), duration(from.f64()?));
+    let (renewed, joined, ttl) =
+        (instant(from.f64()?), instant(from.f64()?), duration(from.f64()?));
     let (format, is_worker) = (Format::new(from.u32()?), from.u8()? != 0);
     let name = String::from_utf8_lossy(from.short()?).into_owned();
     let owner = String::from_utf8_lossy(from.short()?).into_owned();
-    let role = if is_worker { Role::Worker { owner: WorkerOwner::parse(&owner) } } else { Role::Engine };
+    let role =
+        if is_worker { Role::Worker { owner: WorkerOwner::parse(&owner) } } else { Role::Engine };
     Ok(Holder {
         id,
         name,

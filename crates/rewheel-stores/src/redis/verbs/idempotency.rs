@@ -27,7 +27,11 @@ impl IdempotencyStore for RedisStore {
         Ok(said == "done")
     }
 
-    async fn finish(&self, ticket: &Ticket, answer: &[u8]) -> Result<Finished, IdempotencyStoreError> {
+    async fn finish(
+        &self,
+        ticket: &Ticket,
+        answer: &[u8],
+    ) -> Result<Finished, IdempotencyStoreError> {
         let said = self.change_run("finish", ticket, ticket.keep, answer).await.map_err(judge)?;
         Ok(match said.as_str() {
             "done" => Finished::Stored,
@@ -87,7 +91,13 @@ impl RedisStore {
         Ok(Begun::InFlight { left: Duration::from_millis(1) })
     }
 
-    async fn change_run(&self, what: &str, ticket: &Ticket, lasts: Duration, answer: &[u8]) -> StoreResult<String> {
+    async fn change_run(
+        &self,
+        what: &str,
+        ticket: &Ticket,
+        lasts: Duration,
+        answer: &[u8],
+    ) -> StoreResult<String> {
         let args = Args::default()
             .bytes(what.as_bytes())
             .bytes(ticket.key.as_bytes())

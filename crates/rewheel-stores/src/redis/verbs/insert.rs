@@ -18,7 +18,8 @@ impl RedisStore {
         insert.check()?;
         insert.jobs.iter().try_for_each(check_backoff)?;
         let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
-        let is_whole = insert.jobs.len() <= SCRIPT_JOBS_MAX || insert.if_refused == IfRefused::StoreNothing;
+        let is_whole =
+            insert.jobs.len() <= SCRIPT_JOBS_MAX || insert.if_refused == IfRefused::StoreNothing;
         if is_whole {
             return self.insert_part(insert.jobs, insert, direct).await;
         }
@@ -31,7 +32,9 @@ impl RedisStore {
             match self.insert_part(part, insert, direct).await {
                 Ok(more) => answers.extend(more),
                 // What was stored before stays, so the caller has to ask again.
-                Err(StoreError::Unavailable(why) | StoreError::Full(why)) if !answers.is_empty() => {
+                Err(StoreError::Unavailable(why) | StoreError::Full(why))
+                    if !answers.is_empty() =>
+                {
                     return Err(StoreError::Ambiguous(why));
                 }
                 Err(error) => return Err(error),
@@ -45,7 +48,8 @@ impl RedisStore {
             let known: Vec<JobId> = part.iter().map(|job| job.id).collect();
             let args = Args::default().list(ids(&known)).flag(false);
             let [_, bodies, ..] = self.read(&GET, args).await?.parts::<5>()?;
-            let stored = bodies.list()?.into_iter().zip(&known).find(|(body, _)| !body.is_missing());
+            let stored =
+                bodies.list()?.into_iter().zip(&known).find(|(body, _)| !body.is_missing());
             if let Some((_, id)) = stored {
                 return Err(exists(*id));
             }
@@ -152,4 +156,3 @@ fn inserted(answer: Reply) -> StoreResult<Inserted> {
         _ => return Err(unreadable("a reply")),
     })
 }
-

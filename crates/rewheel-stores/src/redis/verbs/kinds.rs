@@ -2,6 +2,7 @@
 
 use super::super::error::unreadable;
 use super::super::pack::{Args, instant, number, time};
+use super::super::reply::Reply;
 use super::super::script::{CHANGE_KIND, KINDS, PUT_KINDS};
 use super::super::values::{Reader, Unreadable, Writer};
 use super::super::{RedisStore, TRIES_MAX, overtaken};
@@ -10,8 +11,8 @@ use crate::audit::document;
 use crate::suspects;
 use rewheel_core::store::{KindsSince, StoreChange, StoreResult};
 use rewheel_core::{
-    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited,
-    KindName, NewKind, OnDead, Parked, Role, Timestamp, Version,
+    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, NewKind, OnDead, Parked, Role, Timestamp, Version,
 };
 use serde_json::{Value, json};
 
@@ -37,7 +38,11 @@ struct Edit<'e> {
 }
 
 impl RedisStore {
-    pub(in super::super) async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> StoreResult<()> {
+    pub(in super::super) async fn put_kinds(
+        &self,
+        kinds: &[NewKind],
+        by: &Actor,
+    ) -> StoreResult<()> {
         for new in kinds {
             self.put_kind(new, by).await?;
         }
@@ -72,9 +77,10 @@ impl RedisStore {
         (kind.settings, kind.takeovers_max, kind.on_dead) =
             (new.settings.clone(), new.takeovers_max, new.on_dead);
         let before = old.map(Kind::facts).unwrap_or_default();
-        let note = kind_note(by, "put kind", &new.name, &before, &kind.facts());
+        let note = kind_note(by, "put kind", &new.name, &before, &kind.facts()).number(time(now));
         let before = known.map(|(raw, kind)| (raw.as_slice(), kind));
-        let written = self.write_kind(Edit { name: &new.name, before, after: Some(&kind), note }).await?;
+        let written =
+            self.write_kind(Edit { name: &new.name, before, after: Some(&kind), note }).await?;
         Ok(matches!(written, Written::Done).then_some(kind))
     }
 
@@ -94,7 +100,10 @@ impl RedisStore {
         Ok(KindsSince { at: at.count()?, all: all.count()? == 1, kinds })
     }
 
-    async fn known_kind(&self, name: &KindName) -> StoreResult<(Timestamp, Option<(Vec<u8>, Kind)>)> {
+    async fn known_kind(
+        &self,
+        name: &KindName,
+    ) -> StoreResult<(Timestamp, Option<(Vec<u8>, Kind)>)> {
         let args = Args::default().missing().list(Args::texts([name.as_str()]));
         let [now, _, _, _, rows] = self.run(&KINDS, args).await?.parts()?;
         let row = rows.list()?.into_iter().next().unwrap_or_default().bytes()?;
@@ -117,18 +126,15 @@ impl RedisStore {
             let Some(row) = row.bytes()? else { return Ok(KindChanged::NotFound) };
             let now = now.time()?;
             let old = read_kind(name.clone(), &row).map_err(|why| unreadable(why.0))?;
-            let prober = old.parked.as_ref().and_then(|parked| parked.prober);
-            let asked = [prober, change.prober()];
-            let holders = read_holders(holders, now)?.into_iter().filter(|holder| holder.died.is_none());
-            let living = holders.filter(|one| one.role == Role::Engine || asked.contains(&Some(one.id)));
-            let living: Vec<HolderId> = living.map(|holder| holder.id).collect();
+            let living = living(holders, now, &old, change)?;
             let Some(kind) = change.apply(&old, now, &living) else {
                 return Ok(KindChanged::Refused(old));
             };
             if kind == old {
                 return Ok(KindChanged::Applied(kind));
             }
-            let note = kind_note(by, change.as_str(), name, &old.doings(), &kind.doings());
+            let note = kind_note(by, change.as_str(), name, &old.doings(), &kind.doings())
+                .number(time(now));
             let edit = Edit { name, before: Some((&row, &old)), after: Some(&kind), note };
             if let Written::Done = self.write_kind(edit).await? {
                 return Ok(KindChanged::Applied(kind));
@@ -137,7 +143,11 @@ impl RedisStore {
         Err(overtaken())
     }
 
-    pub(in super::super) async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> StoreResult<KindEdited> {
+    pub(in super::super) async fn edit_kind(
+        &self,
+        edit: &KindEdit,
+        by: &Actor,
+    ) -> StoreResult<KindEdited> {
         for _ in 0..TRIES_MAX {
             let (now, known) = self.known_kind(&edit.name).await?;
             if let Some(answer) = edit.refusal(known.as_ref().map(|(_, kind)| kind)) {
@@ -146,7 +156,12 @@ impl RedisStore {
             match (&edit.what, known) {
                 (KindEditVerb::Put { settings, takeovers_max, on_dead }, known) => {
                     let (name, settings) = (edit.name.clone(), settings.clone());
-                    let new = NewKind { name, settings, takeovers_max: *takeovers_max, on_dead: *on_dead };
+                    let new = NewKind {
+                        name,
+                        settings,
+                        takeovers_max: *takeovers_max,
+                        on_dead: *on_dead,
+                    };
                     if let Some(kind) = self.try_put(&new, known.as_ref(), now, by).await? {
                         return Ok(KindEdited::Done(kind));
                     }
@@ -158,8 +173,11 @@ impl RedisStore {
                 }
                 (KindEditVerb::Delete, Some((raw, kind))) => {
                     let facts = kind.facts();
-                    let note = kind_note(by, "delete kind", &edit.name, &facts, &AuditFields::default());
-                    let gone = Edit { name: &edit.name, before: Some((&raw, &kind)), after: None, note };
+                    let note =
+                        kind_note(by, "delete kind", &edit.name, &facts, &AuditFields::default());
+                    let note = note.number(time(now));
+                    let gone =
+                        Edit { name: &edit.name, before: Some((&raw, &kind)), after: None, note };
                     match self.write_kind(gone).await? {
                         Written::Done => return Ok(KindEdited::Done(kind)),
                         Written::Used => return Ok(KindEdited::HasJobs(kind)),
@@ -173,7 +191,12 @@ impl RedisStore {
     }
 
     /// Changes a kind for a person, if it still has the version. `None`: it has changed meanwhile.
-    async fn edit_by(&self, edit: &KindEdit, change: &KindChange, by: &Actor) -> StoreResult<Option<KindEdited>> {
+    async fn edit_by(
+        &self,
+        edit: &KindEdit,
+        change: &KindChange,
+        by: &Actor,
+    ) -> StoreResult<Option<KindEdited>> {
         // A change between the check of the version and this one is found by comparing the version again.
         let args = Args::default().bytes(edit.name.as_str().as_bytes());
         let [now, row, holders] = self.run(&CHANGE_KIND, args).await?.parts()?;
@@ -183,14 +206,15 @@ impl RedisStore {
         if let Some(answer) = edit.refusal(Some(&old)) {
             return Ok(Some(answer));
         }
-        let living = read_holders(holders, now)?.into_iter().filter(|holder| holder.died.is_none());
-        let living: Vec<HolderId> = living.map(|holder| holder.id).collect();
+        let living = living(holders, now, &old, change)?;
         let kind = match change.apply(&old, now, &living) {
             Some(kind) if kind != old => kind,
             Some(_) | None => return Ok(Some(KindEdited::Done(old))),
         };
-        let note = kind_note(by, change.as_str(), &edit.name, &old.doings(), &kind.doings());
-        let written = Edit { name: &edit.name, before: Some((&row, &old)), after: Some(&kind), note };
+        let note = kind_note(by, change.as_str(), &edit.name, &old.doings(), &kind.doings())
+            .number(time(now));
+        let written =
+            Edit { name: &edit.name, before: Some((&row, &old)), after: Some(&kind), note };
         let written = self.write_kind(written).await?;
         Ok(matches!(written, Written::Done).then_some(KindEdited::Done(kind)))
     }
@@ -219,6 +243,20 @@ impl RedisStore {
     }
 }
 
+/// The living engines, and the living workers that have or want the right to probe.
+fn living(
+    holders: Reply,
+    now: Timestamp,
+    old: &Kind,
+    change: &KindChange,
+) -> StoreResult<Vec<HolderId>> {
+    let prober = old.parked.as_ref().and_then(|parked| parked.prober);
+    let asked = [prober, change.prober()];
+    let living = read_holders(holders, now)?.into_iter().filter(|holder| holder.died.is_none());
+    let counted = living.filter(|one| one.role == Role::Engine || asked.contains(&Some(one.id)));
+    Ok(counted.map(|holder| holder.id).collect())
+}
+
 /// A kind that was just created.
 pub(super) fn default_kind(new: &NewKind) -> Kind {
     Kind {
@@ -236,7 +274,13 @@ pub(super) fn default_kind(new: &NewKind) -> Kind {
 }
 
 /// An entry of the audit log about a kind.
-pub(super) fn kind_note(by: &Actor, what: &str, name: &KindName, before: &AuditFields, after: &AuditFields) -> Args {
+pub(super) fn kind_note(
+    by: &Actor,
+    what: &str,
+    name: &KindName,
+    before: &AuditFields,
+    after: &AuditFields,
+) -> Args {
     Args::default()
         .bytes(by.as_str().as_bytes())
         .bytes(what.as_bytes())
@@ -257,9 +301,8 @@ pub(super) fn write_kind(kind: &Kind) -> Vec<u8> {
     let mut to = Writer::default();
     to.u8(flags).u32(kind.takeovers_max).f64(number(kind.version.get()));
     to.f64(number(kind.generation)).raw(&prober);
-    let parked = parked.map(|parked| {
-        json!([time(parked.since), parked.until.map(time), parked.reason])
-    });
+    let parked =
+        parked.map(|parked| json!([time(parked.since), parked.until.map(time), parked.reason]));
     let rest = json!([kind.settings, parked, suspects::text(&kind.suspects), kind.forced]);
     to.raw(rest.to_string().as_bytes());
     to.done()

@@ -1,10 +1,10 @@
 //! Claims within limits for the whole fleet.
 
-use super::super::RedisStore;
 use super::super::connection::Use;
-use super::super::pack::{Args, count, millis};
+use super::super::pack::{Args, millis};
 use super::super::reply::Reply;
 use super::super::script::{CLAIM_LIMITED, LIMIT_WAITS};
+use super::super::{RedisStore, SCRIPT_JOBS_MAX};
 use super::claim::visit_args;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{
@@ -22,9 +22,13 @@ fn names(of: &LimitOf) -> (Vec<u8>, Vec<u8>) {
 }
 
 impl RedisStore {
-    pub(in super::super) async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> StoreResult<LimitedClaimed> {
+    pub(in super::super) async fn claim_limited(
+        &self,
+        claim: &LimitedClaim<'_>,
+    ) -> StoreResult<LimitedClaimed> {
         let visits = claim.visits.iter().map(|visit| {
-            let covering = claim.limits.iter().enumerate().filter(|(_, limit)| limit.of.covers(&visit.lane));
+            let covering =
+                claim.limits.iter().enumerate().filter(|(_, limit)| limit.of.covers(&visit.lane));
             let covering = covering.fold(Args::default(), |args, (nth, _)| args.count(nth + 1));
             visit_args(visit).list(covering)
         });
@@ -36,7 +40,7 @@ impl RedisStore {
         });
         let args = Args::default()
             .bytes(&claim.holder.to_bytes())
-            .number(count(claim.limit))
+            .count(claim.limit.min(SCRIPT_JOBS_MAX))
             .list(Args::lists(visits))
             .list(Args::lists(limits));
         let answer = self.run_alive(Use::Work, &CLAIM_LIMITED, args, claim.holder).await?;
@@ -53,12 +57,16 @@ impl RedisStore {
         Ok(LimitedClaimed { leased, waits })
     }
 
-    pub(in super::super) async fn limit_waits(&self, limits: &[FleetLimit]) -> StoreResult<Vec<Option<LimitWait>>> {
+    pub(in super::super) async fn limit_waits(
+        &self,
+        limits: &[FleetLimit],
+    ) -> StoreResult<Vec<Option<LimitWait>>> {
         let args = limits.iter().map(|limit| {
             let (counter, start) = names(&limit.of);
             Args::default().bytes(&counter).bytes(&start)
         });
-        let [now, used] = self.read(&LIMIT_WAITS, Args::default().list(Args::lists(args))).await?.parts()?;
+        let [now, used] =
+            self.read(&LIMIT_WAITS, Args::default().list(Args::lists(args))).await?.parts()?;
         let now: Timestamp = now.time()?;
         let waits = limits.iter().zip(used.list()?).map(|(limit, used)| {
             let [leased, last] = used.parts()?;

@@ -37,7 +37,8 @@ impl RedisStore {
             .millis(Limits::RESULTS_REMEMBERED)
             .millis(Limits::DEAD_HOLDERS_KEPT)
             .millis(Limits::FLEET_STARTS_KEPT);
-        let [finished, results, keys, audit, holders, ledger] = self.run(&PRUNE, args).await?.parts()?;
+        let [finished, results, keys, audit, holders, ledger] =
+            self.run(&PRUNE, args).await?.parts()?;
         Ok(Pruned {
             finished: finished.count()?,
             results: results.count()?,

@@ -34,7 +34,11 @@ impl RedisStore {
         self.shared.connections.command(command, Stage::Sent(Effect::Reads)).await.map(Reply)
     }
 
-    pub(in super::super) async fn list(&self, filter: &Filter, page: &PageRequest) -> StoreResult<Page<Job>> {
+    pub(in super::super) async fn list(
+        &self,
+        filter: &Filter,
+        page: &PageRequest,
+    ) -> StoreResult<Page<Job>> {
         let limit = page.limit.clamp(1, Limits::PAGE_MAX);
         if let Some(key) = &filter.key {
             let mut found = self.keyed(filter, key).await?;
@@ -71,17 +75,25 @@ impl RedisStore {
     fn indexes(&self, filter: &Filter) -> Vec<Vec<u8>> {
         match filter.parent {
             Some(parent) => vec![[b"ch:".as_slice(), &parent.to_bytes()].concat()],
-            None => tables(filter).into_iter().map(|table| name(table).as_bytes().to_vec()).collect(),
+            None => {
+                tables(filter).into_iter().map(|table| name(table).as_bytes().to_vec()).collect()
+            }
         }
     }
 
     /// Reads the next rows of an index, the newest first.
-    async fn index_rows(&self, index: &[u8], before: Option<JobId>, most: usize) -> StoreResult<Vec<Row>> {
+    async fn index_rows(
+        &self,
+        index: &[u8],
+        before: Option<JobId>,
+        most: usize,
+    ) -> StoreResult<Vec<Row>> {
         let before = before.map(JobId::to_bytes);
         let args = Args::default().bytes(index);
         let args = args.maybe_bytes(before.as_ref().map(<[u8; 16]>::as_slice)).count(most);
         let [jobs, bodies, changed, leases] = self.read(&LIST, args).await?.parts()?;
-        let jobs: Vec<JobId> = jobs.list()?.into_iter().map(Reply::job).collect::<StoreResult<_>>()?;
+        let jobs: Vec<JobId> =
+            jobs.list()?.into_iter().map(Reply::job).collect::<StoreResult<_>>()?;
         let rows = values(bodies, changed, leases, None)?;
         let row = |(id, row): (JobId, Option<Values>)| {
             (id, row.and_then(|row| readable(id, row.job(id, With::NoPayload))))
@@ -96,8 +108,10 @@ impl RedisStore {
         let mut scopes = Vec::new();
         for scope in self.ask(&command).await?.list()? {
             let scope = scope.text()?;
-            let (kind, tenant) = scope.split_once('\0').ok_or_else(|| unreadable("the scope of a key"))?;
-            let is_kind = filter.kinds.is_empty() || filter.kinds.iter().any(|one| one.as_str() == kind);
+            let (kind, tenant) =
+                scope.split_once('\0').ok_or_else(|| unreadable("the scope of a key"))?;
+            let is_kind =
+                filter.kinds.is_empty() || filter.kinds.iter().any(|one| one.as_str() == kind);
             if is_kind && filter.tenant.as_ref().is_none_or(|wanted| wanted.as_str() == tenant) {
                 scopes.push(scope);
             }
@@ -117,7 +131,11 @@ impl RedisStore {
         Ok(found)
     }
 
-    pub(in super::super) async fn count(&self, filter: &Filter, scan_max: usize) -> StoreResult<Count> {
+    pub(in super::super) async fn count(
+        &self,
+        filter: &Filter,
+        scan_max: usize,
+    ) -> StoreResult<Count> {
         if let Some(key) = &filter.key {
             return Ok(Count::Exactly(self.keyed(filter, key).await?.len() as u64));
         }

@@ -100,7 +100,17 @@ fn read_failed(raw: &[u8]) -> Result<AttemptRecord, Unreadable> {
     let decision = text(from.short()?)?;
     let ended = AttemptEnd::Failed(read_failure(from.0)?);
     let (started, duration) = (earlier(at, started_ago), duration(took));
-    Ok(AttemptRecord { attempt, fence, holder, started, duration, ended, decision, delay, dropped: dropped.into() })
+    Ok(AttemptRecord {
+        attempt,
+        fence,
+        holder,
+        started,
+        duration,
+        ended,
+        decision,
+        delay,
+        dropped: dropped.into(),
+    })
 }
 
 fn read_succeeded(raw: &[u8], at: Timestamp) -> Result<AttemptRecord, Unreadable> {
@@ -112,5 +122,15 @@ fn read_succeeded(raw: &[u8], at: Timestamp) -> Result<AttemptRecord, Unreadable
     let decision = text(from.short()?)?;
     let (started, duration) = (earlier(at, started_ago), duration(took));
     let ended = AttemptEnd::Succeeded(code);
-    Ok(AttemptRecord { attempt, fence, holder, started, duration, ended, decision, delay: None, dropped: 0 })
+    Ok(AttemptRecord {
+        attempt,
+        fence,
+        holder,
+        started,
+        duration,
+        ended,
+        decision,
+        delay: None,
+        dropped: 0,
+    })
 }

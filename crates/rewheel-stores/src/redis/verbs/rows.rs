@@ -1,12 +1,12 @@
 //! Reads the values of jobs.
 
 use super::super::RedisStore;
+use super::super::SCRIPT_JOBS_MAX;
 use super::super::error::unreadable;
 use super::super::pack::Args;
 use super::super::reply::Reply;
 use super::super::script::GET;
 use super::super::values::{Unreadable, Values, With};
-use super::super::SCRIPT_JOBS_MAX;
 use rewheel_core::store::{StoreError, StoreResult};
 use rewheel_core::{Job, JobId, Timestamp};
 
@@ -52,7 +52,11 @@ pub(super) fn ids(jobs: &[JobId]) -> Args {
 
 impl RedisStore {
     /// Reads the values of jobs at one moment, and the time.
-    pub(super) async fn rows(&self, jobs: &[JobId], with: With) -> StoreResult<(Timestamp, Vec<Option<Values>>)> {
+    pub(super) async fn rows(
+        &self,
+        jobs: &[JobId],
+        with: With,
+    ) -> StoreResult<(Timestamp, Vec<Option<Values>>)> {
         let args = Args::default().list(ids(jobs)).flag(with == With::Payload);
         let [now, bodies, changed, leases, bigs] = self.read(&GET, args).await?.parts()?;
         Ok((now.time()?, values(bodies, changed, leases, Some(bigs))?))
@@ -61,7 +65,8 @@ impl RedisStore {
     pub(in super::super) async fn get(&self, job: JobId) -> StoreResult<Option<Job>> {
         let (_, rows) = self.rows(&[job], With::Payload).await?;
         let row = rows.into_iter().next().flatten();
-        row.map(|row| row.job(job, With::Payload).map_err(|why| unreadable_job(job, why))).transpose()
+        row.map(|row| row.job(job, With::Payload).map_err(|why| unreadable_job(job, why)))
+            .transpose()
     }
 
     pub(in super::super) async fn find(&self, jobs: &[JobId]) -> StoreResult<Vec<Job>> {

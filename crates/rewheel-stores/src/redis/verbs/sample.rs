@@ -25,13 +25,16 @@ impl SampleStore for RedisStore {
         let args = Args::default().bytes(b"read");
         let [now, row] = self.read(&SAMPLE, args).await?.parts()?;
         let [taken, text] = row.parts()?;
-        let (Some(taken), Some(text)) = (taken.maybe_time()?, text.bytes()?) else { return Ok(None) };
+        let (Some(taken), Some(text)) = (taken.maybe_time()?, text.bytes()?) else {
+            return Ok(None);
+        };
         let mut tallies = Tallies::default();
         for kind in self.kinds().await? {
             tallies.add(&kind.name, None, None);
         }
         let text = std::str::from_utf8(&text).ok();
-        text.and_then(|text| sample_text::read(text, &mut tallies)).ok_or_else(|| unreadable("a sample"))?;
+        text.and_then(|text| sample_text::read(text, &mut tallies))
+            .ok_or_else(|| unreadable("a sample"))?;
         Ok(Some(Sample { taken, age: now.time()?.since(taken), tallies: tallies.into_vec() }))
     }
 
@@ -71,7 +74,8 @@ impl RedisStore {
     async fn counted(&self) -> StoreResult<(Timestamp, u64, Vec<Tally>)> {
         let [now, jobs, kinds, counters] = self.read(&TALLY, Args::default()).await?.parts()?;
         let mut tallies = Tallies::default();
-        let kinds: Vec<KindName> = kinds.list()?.into_iter().map(Reply::kind).collect::<StoreResult<_>>()?;
+        let kinds: Vec<KindName> =
+            kinds.list()?.into_iter().map(Reply::kind).collect::<StoreResult<_>>()?;
         kinds.iter().for_each(|kind| tallies.add(kind, None, None));
         let mut counters = counters.list()?.into_iter();
         while let (Some(name), Some(jobs)) = (counters.next(), counters.next()) {

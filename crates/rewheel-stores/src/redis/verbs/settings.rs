@@ -27,7 +27,10 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
     if let Some(version) = info.get("redis_version")
         && release(version).is_some_and(|release| release < OLDEST)
     {
-        let what = format!("{} runs Redis {version}, which is too old: use 6.2 or later, or Valkey", connections.address);
+        let what = format!(
+            "{} runs Redis {version}, which is too old: use 6.2 or later, or Valkey",
+            connections.address
+        );
         return Err(broken(what, None));
     }
     let policy = info.get("maxmemory_policy").map(String::as_str).unwrap_or("noeviction");
@@ -59,7 +62,10 @@ fn risks_of(info: &HashMap<String, String>, settings: &Settings) -> Vec<Risk> {
     let mut add = |name, message: String| risks.push(Risk { name, message });
     let policy = info.get("maxmemory_policy").map_or("noeviction", String::as_str);
     if policy != "noeviction" {
-        add("maxmemory-policy", format!("{policy}: Redis deletes jobs when its memory is full; set it to noeviction"));
+        add(
+            "maxmemory-policy",
+            format!("{policy}: Redis deletes jobs when its memory is full; set it to noeviction"),
+        );
     }
     let is_on = info.get("aof_enabled").is_some_and(|enabled| enabled == "1");
     match (is_on, settings.get("appendfsync")) {
@@ -86,9 +92,14 @@ fn risks_of(info: &HashMap<String, String>, settings: &Settings) -> Vec<Risk> {
         add("no-appendfsync-on-rewrite", message.to_owned());
     }
     if info.get("aof_last_write_status").is_some_and(|status| status != "ok") {
-        add("aof_last_write_status", "Redis cannot write its append-only file: see its log, and make space on its disk".to_owned());
+        add(
+            "aof_last_write_status",
+            "Redis cannot write its append-only file: see its log, and make space on its disk"
+                .to_owned(),
+        );
     }
-    let replicas = info.get("connected_slaves").and_then(|count| count.parse::<u32>().ok()).unwrap_or(0);
+    let replicas =
+        info.get("connected_slaves").and_then(|count| count.parse::<u32>().ok()).unwrap_or(0);
     if replicas > 0 && settings.get("min-replicas-to-write").is_none_or(|count| count == "0") {
         let message = format!(
             "0, with {replicas} replicas: a failover may lose the last acknowledged jobs, because replication is asynchronous; \
@@ -96,10 +107,13 @@ fn risks_of(info: &HashMap<String, String>, settings: &Settings) -> Vec<Risk> {
         );
         add("min-replicas-to-write", message);
     }
-    let number = |name: &str| info.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+    let number =
+        |name: &str| info.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
     let (used, most) = (number("used_memory"), number("maxmemory"));
     if most > 0 && used > most / 10 * 9 {
-        let message = format!("{used} of {most} bytes are used: when all are used, Redis accepts no new jobs; raise it");
+        let message = format!(
+            "{used} of {most} bytes are used: when all are used, Redis accepts no new jobs; raise it"
+        );
         add("maxmemory", message);
     }
     risks

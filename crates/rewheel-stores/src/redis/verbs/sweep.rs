@@ -1,10 +1,10 @@
 //! Frees jobs of dead holders and overdue jobs, ends jobs whose deadline has passed, and announces dead letters.
 
+use super::super::connection::Use;
 use super::super::error::unreadable;
 use super::super::pack::{Args, count, number, time};
 use super::super::script::{ANNOUNCE, DEADLINES, SWEEP, UNANNOUNCED};
 use super::super::values::{Values, With, state};
-use super::super::connection::Use;
 use super::super::{RedisStore, SCRIPT_JOBS_MAX};
 use super::rows::readable;
 use rewheel_core::store::{DeadLetter, StoreResult, Sweep};
@@ -55,7 +55,11 @@ impl RedisStore {
         }
     }
 
-    pub(in super::super) async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {
+    pub(in super::super) async fn deadlines(
+        &self,
+        grace: Duration,
+        limit: usize,
+    ) -> StoreResult<Vec<JobEvent>> {
         let mut events = Vec::new();
         loop {
             let room = (limit - events.len()).min(EVENTS_MAX);
@@ -101,7 +105,8 @@ impl RedisStore {
             let values = Values { body, changed: changed.bytes()?, ..Values::default() };
             let Some(job) = readable(id, values.job(id, With::NoPayload)) else { continue };
             let Status::Dead(died) = job.status else { continue };
-            let (version, lane, attempt, failure) = (job.version, job.lane, job.attempt, job.failure);
+            let (version, lane, attempt, failure) =
+                (job.version, job.lane, job.attempt, job.failure);
             letters.push(DeadLetter { job: id, version, lane, attempt, died, failure });
         }
         Ok(letters)
@@ -117,4 +122,3 @@ impl RedisStore {
         Ok(())
     }
 }
-

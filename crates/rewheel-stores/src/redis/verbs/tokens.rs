@@ -25,7 +25,8 @@ impl TokenStore for RedisStore {
                 let ended = token.revoked.into_iter().chain(token.expires).min();
                 ended.is_some_and(|ended| known.now.since(ended) > Limits::ENDED_TOKENS_KEPT)
             };
-            let gone: Vec<TokenId> = known.tokens.iter().filter(has_ended).map(|token| token.id).collect();
+            let gone: Vec<TokenId> =
+                known.tokens.iter().filter(has_ended).map(|token| token.id).collect();
             let mut kept = known.tokens.iter().filter(|token| !gone.contains(&token.id));
             if kept.clone().any(|token| token.revoked.is_none() && token.name == new.name) {
                 return Ok(TokenPut::NameTaken);
@@ -101,7 +102,8 @@ impl RedisStore {
             .missing()
             .missing()
             .bytes(document(&before).as_bytes())
-            .bytes(document(&after).as_bytes());
+            .bytes(document(&after).as_bytes())
+            .number(time(known.now));
         let args = Args::default()
             .bytes(&known.change)
             .bytes(token.id.to_string().as_bytes())

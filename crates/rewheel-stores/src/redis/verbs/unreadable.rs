@@ -28,9 +28,10 @@ impl RedisStore {
         for (job, reason) in &aside.0 {
             tracing::error!(%job, %reason, "job paused: its values are unreadable; run `rewheel doctor`");
         }
-        let jobs = aside.0.iter().map(|(job, reason)| {
-            Args::default().bytes(&job.to_bytes()).bytes(reason.0.as_bytes())
-        });
+        let jobs = aside
+            .0
+            .iter()
+            .map(|(job, reason)| Args::default().bytes(&job.to_bytes()).bytes(reason.0.as_bytes()));
         let args = Args::default().bytes(&self.shared.me).list(Args::lists(jobs));
         let paused = self.run(&SET_ASIDE, args).await.and_then(|lanes| self.wake(lanes));
         if let Err(error) = paused {

@@ -40,7 +40,11 @@ async fn a_job_without_retention_leaves_nothing_behind() {
     let visits = [visit(30)];
     let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 30 };
     let keep = Retain { job: Duration::ZERO, key: Duration::ZERO };
-    let done: Vec<Settlement> = store.claim(&claim).await.unwrap().iter()
+    let done: Vec<Settlement> = store
+        .claim(&claim)
+        .await
+        .unwrap()
+        .iter()
         .map(|leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
         .collect();
     store.settle(holder, &done).await.unwrap();

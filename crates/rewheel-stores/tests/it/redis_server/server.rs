@@ -1,12 +1,12 @@
 //! A private Redis server for one test, which may be killed.
 
 use rewheel::Random;
+use rewheel_core::store::Visit;
 use rewheel_core::store::{ClockOffset, KindStore, LeaseStore, StoreResult};
 use rewheel_core::{
-    Actor, Format, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role, Shard,
-    Timestamp,
+    Actor, Format, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role,
+    Shard, Timestamp,
 };
-use rewheel_core::store::Visit;
 use rewheel_stores::{RedisOptions, RedisStore};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

@@ -8,9 +8,10 @@ local function note(entry, job)
     end
 end
 
--- Writes an entry that the caller has made: {author, what, job or false, kind or false, before, after}.
+-- Writes an entry that the caller has made: {author, what, job or false, kind or false, before, after, time}. The time is that of the
+-- decision, if the caller has made one.
 local function note_made(made)
-    note({ 'N', now, made[1], made[2], made[3], made[4], made[5], made[6] }, made[3])
+    note({ 'N', made[7] or now, made[1], made[2], made[3], made[4], made[5], made[6] }, made[3])
 end
 
 -- Writes what the engine did to a job: a takeover, an end without success, or both.

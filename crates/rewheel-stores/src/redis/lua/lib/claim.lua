@@ -82,7 +82,8 @@ local function visit_lane(holder, visit, till, room)
     local open, probes = open_for(holder, kind)
     room = math.min(room, open)
     local from, leased = 0, 0
-    while leased < room do
+    -- Jobs whose deadline has passed wait for `deadlines`. A claim passes over a bounded number of them.
+    while leased < room and from < 2 * SLICE do
         -- In slices: the arguments of a command are limited.
         local most = math.min(room - leased, SLICE / 2)
         local places = redis.call('ZRANGEBYSCORE', P .. 'l:' .. visit[LANE], '-inf', till, 'WITHSCORES', 'LIMIT', from, most)
