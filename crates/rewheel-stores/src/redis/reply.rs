@@ -13,10 +13,8 @@ pub(super) struct Reply(pub(super) Value);
 impl Reply {
     /// The parts of a list.
     pub(super) fn list(self) -> StoreResult<Vec<Reply>> {
-        match self.0 {
-            Value::Array(list) => Ok(list.into_iter().map(Reply).collect()),
-            _ => Err(unreadable("a reply")),
-        }
+        let Value::Array(list) = self.0 else { return Err(unreadable("a reply")) };
+        Ok(list.into_iter().map(Reply).collect())
     }
 
     /// The parts of a list of this length.
@@ -26,13 +24,14 @@ impl Reply {
 
     /// The text; `None` if it is missing.
     pub(super) fn bytes(self) -> StoreResult<Option<Vec<u8>>> {
-        match self.0 {
-            Value::BulkString(bytes) => Ok(Some(bytes)),
-            Value::SimpleString(text) => Ok(Some(text.into_bytes())),
-            Value::Okay => Ok(Some(b"OK".to_vec())),
-            Value::Nil => Ok(None),
-            _ => Err(unreadable("a reply")),
+        if self.is_missing() {
+            return Ok(None);
         }
+        if let Value::SimpleString(text) = self.0 {
+            return Ok(Some(text.into_bytes()));
+        }
+        let Value::BulkString(bytes) = self.0 else { return Err(unreadable("a reply")) };
+        Ok(Some(bytes))
     }
 
     pub(super) fn must(self) -> StoreResult<Vec<u8>> {
@@ -49,10 +48,10 @@ impl Reply {
 
     /// A number: an integer, or one whose digits are a text.
     pub(super) fn number(self) -> StoreResult<f64> {
-        match self.0 {
-            Value::Int(number) => Ok(number as f64),
-            other => Reply(other).text()?.parse().map_err(|_| unreadable("a number")),
+        if let Value::Int(number) = self.0 {
+            return Ok(number as f64);
         }
+        self.text()?.parse().map_err(|_| unreadable("a number"))
     }
 
     pub(super) fn count(self) -> StoreResult<u64> {

@@ -316,15 +316,15 @@ pub(super) fn read_kind(name: KindName, raw: &[u8]) -> Result<Kind, Unreadable> 
     let (version, generation) = (Version::new(from.whole()?), from.whole()?);
     let prober = Some(from.id()?).filter(|id| *id != [0; 16]).map(HolderId::from_bytes);
     let rest: Value = serde_json::from_slice(from.0).map_err(|_| WHAT)?;
-    let parked = match &rest[1] {
-        Value::Null => None,
-        parked => Some(Parked {
-            since: instant(parked[0].as_f64().ok_or(WHAT)?),
+    let read_parked = |parked: &Value| {
+        Some(Parked {
+            since: instant(parked[0].as_f64()?),
             until: parked[1].as_f64().map(instant),
-            reason: parked[2].as_str().ok_or(WHAT)?.to_owned(),
+            reason: parked[2].as_str()?.to_owned(),
             prober,
-        }),
+        })
     };
+    let parked = if rest[1].is_null() { None } else { Some(read_parked(&rest[1]).ok_or(WHAT)?) };
     Ok(Kind {
         name,
         settings: rest[0].as_str().ok_or(WHAT)?.to_owned(),
