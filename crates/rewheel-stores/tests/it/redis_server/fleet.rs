@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Waits until a node hears the others.
 async fn listens(store: &RedisStore) {
     for _ in 0..1_000 {
-        if store.unreported_changes().await.unwrap() == 0 {
+        if store.unreported_changes().await.expect("a number") == 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -85,10 +85,11 @@ impl Server {
 
     /// Runs a command by hand.
     pub(super) fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
-        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        let client = redis::Client::open(self.url()).expect("a URL");
+        let mut connection = client.get_connection().expect("the server answers");
         let mut command = redis::cmd(words[0]);
-        words[1..].iter().for_each(|word| drop(command.arg(*word)));
-        command.query(&mut connection).unwrap()
+        command.arg(&words[1..]);
+        command.query(&mut connection).expect("the command works")
     }
 
     /// Opens a store with one kind.

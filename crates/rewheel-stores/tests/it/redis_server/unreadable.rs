@@ -1,6 +1,6 @@
 //! Tests that a job whose values are damaged blocks no other job and waits for a person.
 
-use rewheel_core::store::{ChangeVerb, ClockOffset, Filter, PageRequest, ReadStore, Store};
+use rewheel_core::store::{ChangeVerb, ClockOffset, Filter, PageRequest};
 use rewheel_core::{JobId, State};
 use rewheel_stores::{RedisOptions, RedisStore};
 use rewheel_testkit::{Prefix, Subject};
@@ -17,12 +17,21 @@ async fn open() -> (Subject, Prefix) {
 
 fn body(prefix: &Prefix, job: JobId) -> Vec<u8> {
     let key = format!("{}body", prefix.keys());
-    redis::cmd("HGET").arg(key).arg(&job.to_bytes()).query(&mut prefix.connect()).unwrap()
+    redis::cmd("HGET")
+        .arg(key)
+        .arg(&job.to_bytes())
+        .query(&mut prefix.connect())
+        .expect("the server answers")
 }
 
 fn write(prefix: &Prefix, job: JobId, body: &[u8]) {
     let key = format!("{}body", prefix.keys());
-    redis::cmd("HSET").arg(key).arg(&job.to_bytes()).arg(body).exec(&mut prefix.connect()).unwrap();
+    redis::cmd("HSET")
+        .arg(key)
+        .arg(&job.to_bytes())
+        .arg(body)
+        .exec(&mut prefix.connect())
+        .expect("the server answers");
 }
 
 /// A newer version wrote a job with another layout.
