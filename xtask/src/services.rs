@@ -4,6 +4,7 @@
 //! start and stop it.
 
 mod postgres;
+mod redis;
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::repository::Repository;
 
-const ALL: &[Service] = &[postgres::SERVICE];
+const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE];
 
 /// A server that some tests need.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use crate::memory::MemoryStore;
 #[cfg(feature = "postgres")]
 use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+use crate::redis::{RedisOptions, RedisOptionsError, RedisStore};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use rewheel_core::SecretUrl;
@@ -18,7 +20,7 @@ pub enum ConnectError {
     #[error(
         "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in the current folder, \
          sqlite:///var/lib/rewheel.db for a file elsewhere, postgres://USER@HOST/DATABASE for a \
-         PostgreSQL server, or memory:// for jobs that are lost when the process ends"
+         PostgreSQL server, redis://HOST:6379/0 for a Redis or Valkey server, or memory:// for jobs that are lost when the process ends"
     )]
     Url {
         /// The given text; printed without its password.
@@ -36,6 +38,10 @@ pub enum ConnectError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The URL of a Redis store is not valid.
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    RedisOptions(#[from] RedisOptionsError),
     /// The store could not be opened; the source says why.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -44,7 +50,8 @@ pub enum ConnectError {
 /// Opens a store by its URL.
 ///
 /// `sqlite://path` is a file, created if it does not exist; `?synchronous=normal` is faster, but a power cut may lose the last jobs.
-/// `postgres://user:password@host:port/database` is a database server, with the settings of `PostgresOptions`. `memory://` loses
+/// `postgres://user:password@host:port/database` is a database server, with the settings of `PostgresOptions`.
+/// `redis://user:password@host:port/database` is a Redis or Valkey server, with the settings of `RedisOptions`. `memory://` loses
 /// everything when the process ends.
 ///
 /// # Errors
@@ -85,6 +92,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
         "postgres" | "postgresql" => {
             let options = PostgresOptions::parse(url)?;
             Ok(Arc::new(PostgresStore::open_with(options).await?))
+        }
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" => {
+            let options = RedisOptions::parse(url)?;
+            Ok(Arc::new(RedisStore::open_with(options).await?))
         }
         _ => Err(unknown()),
     }

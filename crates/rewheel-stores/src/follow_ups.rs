@@ -71,13 +71,36 @@ impl FollowUps {
         let mut names: Vec<_> = self.letters.iter().map(|letter| &letter.job.kind).collect();
         names.sort_unstable();
         names.dedup();
-        let kind = |name: &rewheel_core::KindName| NewKind {
+        names.into_iter().map(FollowUps::kind).collect()
+    }
+
+    /// Returns the kind of a dead letter whose kind does not exist.
+    pub(crate) fn kind(name: &rewheel_core::KindName) -> NewKind {
+        NewKind {
             name: name.clone(),
             settings: "{}".to_owned(),
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
             on_dead: OnDead::default(),
-        };
-        names.into_iter().map(kind).collect()
+        }
+    }
+
+    /// Leaves out of a refused job what may be the reason of the refusal: another job has its key, its deadline has passed, its backoff
+    /// cannot be stored, its payload is too large. Returns the rest, and what to tell about it.
+    pub(crate) fn fit(job: NewJob) -> (NewJob, String) {
+        let mut told = String::new();
+        if let Some(key) = &job.key {
+            told.push_str(&format!("; the job was stored without its key `{key}`"));
+        }
+        let is_large = job.payload.len() > Limits::FOLLOW_UPS_BYTES_MAX;
+        if is_large {
+            told.push_str(&format!("; its payload of {} bytes was dropped", job.payload.len()));
+        }
+        let backoff = job.backoff.filter(|_| check_backoff(&job).is_ok());
+        let payload = if is_large { Vec::new() } else { job.payload.clone() };
+        let due = When::In(Duration::ZERO);
+        let duplicates = Duplicates::default();
+        let job = NewJob { key: None, duplicates, deadline: None, due, backoff, payload, ..job };
+        (job, told)
     }
 }
 
@@ -99,21 +122,7 @@ fn told(why: &Refusal) -> String {
     why.to_string()
 }
 
-/// Leaves out of a refused job what may be the reason of the refusal: another job has its key, its deadline has passed, its backoff
-/// cannot be stored, its payload is too large.
 fn letter(job: NewJob, why: &str) -> Letter {
-    let mut why = why.to_owned();
-    if let Some(key) = &job.key {
-        why.push_str(&format!("; the job was stored without its key `{key}`"));
-    }
-    let is_large = job.payload.len() > Limits::FOLLOW_UPS_BYTES_MAX;
-    if is_large {
-        why.push_str(&format!("; its payload of {} bytes was dropped", job.payload.len()));
-    }
-    let backoff = job.backoff.filter(|_| check_backoff(&job).is_ok());
-    let payload = if is_large { Vec::new() } else { job.payload.clone() };
-    let due = When::In(Duration::ZERO);
-    let duplicates = Duplicates::default();
-    let job = NewJob { key: None, duplicates, deadline: None, due, backoff, payload, ..job };
-    Letter { job, failure: Failure::of_follow_up(&why) }
+    let (job, told) = FollowUps::fit(job);
+    Letter { job, failure: Failure::of_follow_up(&format!("{why}{told}")) }
 }

@@ -1,7 +1,8 @@
-//! Stores for Rewheel jobs: memory, SQLite and PostgreSQL.
+//! Stores for Rewheel jobs: memory, SQLite, PostgreSQL and Redis.
 //!
 //! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
-//! embedded. `PostgresStore` (feature `postgres`) is for many nodes that share a PostgreSQL database.
+//! embedded. `PostgresStore` (feature `postgres`) is for many nodes that share a PostgreSQL database; `RedisStore` (feature `redis`) for
+//! those that share a Redis or Valkey server.
 //! [`MemoryStore`] keeps jobs in memory: for tests, and for jobs that may be lost when the process ends. All pass
 //! the same conformance suite, see `rewheel-testkit`.
 //!
@@ -12,6 +13,7 @@
 //! | open a store by URL | [`connect`] |
 //! | keep jobs in one file | `SqliteStore`, `SqliteOptions` (feature `sqlite`, default) |
 //! | keep jobs in PostgreSQL | `PostgresStore`, `PostgresOptions` (feature `postgres`) |
+//! | keep jobs in Redis or Valkey | `RedisStore`, `RedisOptions` (feature `redis`) |
 //! | test without a database | [`MemoryStore`] |
 //! | submit in your own transaction | `PostgresStore::insert_in`; in SQL `rewheel_submit(…)` |
 
@@ -20,29 +22,31 @@
 mod clock;
 mod payload;
 mod wakeup;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod audit;
 mod batch;
 mod duplicates;
 mod follow_ups;
 mod groups;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod idempotency;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod job_columns;
 mod pages;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod sample_text;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod suspects;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod tables;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod unreadable;
 mod connect;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -51,6 +55,8 @@ pub use self::memory::MemoryStore;
 pub use self::memory::Weakness;
 #[cfg(feature = "postgres")]
 pub use self::postgres::{OptionsError, Pooler, PostgresOptions, PostgresStore, Verify};
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisOptions, RedisOptionsError, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 

@@ -17,6 +17,8 @@ mod people;
 mod race;
 mod faulty;
 mod thread_log;
+#[cfg(feature = "redis")]
+mod prefix;
 #[cfg(feature = "postgres")]
 mod schema;
 pub mod conformance;
@@ -24,6 +26,8 @@ pub mod idempotency;
 
 pub use self::faulty::{Fault, FaultPlan, FaultyStore, Verb};
 pub use self::idempotency::IdempotencySubject;
+#[cfg(feature = "redis")]
+pub use self::prefix::Prefix;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};
 pub use self::subject::{Subject, lane, millis, seconds};

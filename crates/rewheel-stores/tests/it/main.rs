@@ -10,3 +10,7 @@ mod idempotency_crash;
 mod postgres;
 #[cfg(feature = "test-postgres")]
 mod postgres_server;
+#[cfg(feature = "test-redis")]
+mod redis;
+#[cfg(feature = "test-redis")]
+mod redis_server;

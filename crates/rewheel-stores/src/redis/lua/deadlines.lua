@@ -1,0 +1,34 @@
+-- deadlines: ends live jobs whose deadline has passed; leased ones only after the grace.
+-- Arguments: offset, origin, grace, limit.
+-- {include base spare holder lane job audit group ending}
+local origin, grace, limit = A[2], A[3], A[4]
+local late, from = {}, 0
+while #late < limit do
+    local ids = redis.call('ZRANGEBYSCORE', P .. 'deadlines', '-inf', now, 'LIMIT', from, 100)
+    load(ids)
+    for _, id in ipairs(ids) do
+        local j = known[id]
+        if j and #late < limit and (not j.l or plus(j.b.deadline, grace) <= now) then
+            late[#late + 1] = j
+        end
+    end
+    if #ids < 100 or from >= 10000 then
+        break
+    end
+    from = from + 100
+end
+local events = {}
+for _, j in ipairs(late) do
+    local state, l = state_of(j), j.l
+    local fence = l and l.fence or j.m.fence
+    note_fate(j, nil, { cause = 'd', from = state, to = 'd', holder = l and l.holder, fence = fence, wanted = l and wanted_of(l),
+        takeovers = j.m.takeovers, counted = j.m.counted, failure = 'D' })
+    if l then
+        l.fence = fence + 1
+    end
+    j.m.failure = 'D'
+    let_go(j, 'd', FOREVER, FOREVER)
+    events[#events + 1] = { j.id, (names(j.b.lane)), state, l and l.holder or false }
+end
+write_counts()
+return { digits(now), events, report(origin) }

@@ -1,0 +1,4 @@
+-- now: returns the time.
+-- Arguments: offset.
+-- {include base}
+return digits(now)

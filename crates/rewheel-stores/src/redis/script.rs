@@ -1,0 +1,154 @@
+//! The scripts: one Lua file per verb, with the shared parts that it names.
+
+use crate::job_columns::fill_in;
+use std::sync::LazyLock;
+
+/// Whether a script may write, and so whether it is unknown what happened if its response is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    Writes,
+}
+
+/// A script, known to the server by its hash.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) name: &'static str,
+    pub(super) effect: Effect,
+    pub(super) text: String,
+    pub(super) hash: String,
+}
+
+impl Script {
+    fn new(name: &'static str, effect: Effect, file: &str) -> Script {
+        let text = with_parts(file);
+        let hash = redis::Script::new(&text).get_hash().to_owned();
+        Script { name, effect, text, hash }
+    }
+}
+
+/// Replaces the line that names shared parts by these parts.
+fn with_parts(file: &str) -> String {
+    fill_in(file, |include| {
+        let names = include.strip_prefix("include ")?;
+        let parts: Option<Vec<&str>> = names.split(' ').map(part).collect();
+        // The line begins as a comment.
+        Some(format!("\n{}", parts?.join("\n")))
+    })
+}
+
+fn part(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "base" => include_str!("lua/lib/base.lua"),
+        "spare" => include_str!("lua/lib/spare.lua"),
+        "holder" => include_str!("lua/lib/holder.lua"),
+        "lane" => include_str!("lua/lib/lane.lua"),
+        "job" => include_str!("lua/lib/job.lua"),
+        "audit" => include_str!("lua/lib/audit.lua"),
+        "group" => include_str!("lua/lib/group.lua"),
+        "ending" => include_str!("lua/lib/ending.lua"),
+        "store" => include_str!("lua/lib/store.lua"),
+        "claim" => include_str!("lua/lib/claim.lua"),
+        "settle" => include_str!("lua/lib/settle.lua"),
+        "kind_use" => include_str!("lua/lib/kind_use.lua"),
+        _ => return None,
+    })
+}
+
+macro_rules! scripts {
+    ($($name:ident: $effect:ident $file:literal,)+) => {
+        $(pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {
+            Script::new($file, Effect::$effect, include_str!(concat!("lua/", $file, ".lua")))
+        });)+
+
+        /// Every script.
+        #[cfg(test)]
+        fn all() -> Vec<&'static Script> {
+            vec![$(&*$name,)+]
+        }
+    };
+}
+
+scripts! {
+    ANNOUNCE: Writes "announce",
+    ATTEMPTS: Reads "attempts",
+    AUDIT: Reads "audit",
+    BOOKS: Reads "books",
+    CHANGE: Writes "change",
+    CHANGE_KIND: Reads "change_kind",
+    CHECKPOINT: Writes "checkpoint",
+    CLAIM: Writes "claim",
+    CLAIM_LIMITED: Writes "claim_limited",
+    DEADLINES: Writes "deadlines",
+    ENDED: Reads "ended",
+    EXPIRE_HOLDER: Writes "expire_holder",
+    EXTEND: Writes "extend",
+    GET: Reads "get",
+    GIVE_BACK: Writes "give_back",
+    GRANT: Writes "grant",
+    HELD: Reads "held",
+    HOLDER: Reads "holder",
+    HOLDERS: Reads "holders",
+    IDEMPOTENCY_BEGIN: Writes "idempotency_begin",
+    IDEMPOTENCY_CHANGE: Writes "idempotency_change",
+    IDEMPOTENCY_PRUNE: Writes "idempotency_prune",
+    INSERT: Writes "insert",
+    JOIN: Writes "join",
+    KEYED: Reads "keyed",
+    KINDS: Reads "kinds",
+    LANE_HEADS: Reads "lane_heads",
+    LANES: Reads "lanes",
+    LEAVE: Writes "leave",
+    LIMIT_WAITS: Reads "limit_waits",
+    LIST: Reads "list",
+    NOW: Reads "now",
+    PRUNE: Writes "prune",
+    PUT_KINDS: Writes "put_kinds",
+    PUT_TOKEN: Writes "put_token",
+    RELEASE_GROUPS: Writes "release_groups",
+    RENEW: Writes "renew",
+    RESERVE: Writes "reserve",
+    RESULT: Reads "result",
+    SAMPLE: Writes "sample",
+    SET_ASIDE: Writes "set_aside",
+    SETTLE: Writes "settle",
+    START: Writes "start",
+    STUCK_GROUPS: Reads "stuck_groups",
+    SWEEP: Writes "sweep",
+    TALLY: Reads "tally",
+    TOKENS: Reads "tokens",
+    UNANNOUNCED: Reads "unannounced",
+    UNREADABLE: Writes "unreadable",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn every_file_is_a_script_that_says_what_it_does() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/redis/lua");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.is_file());
+        let names: BTreeSet<String> =
+            files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        let known: BTreeSet<String> = all().iter().map(|script| script.name.to_owned()).collect();
+        assert_eq!(names, known);
+        for script in all() {
+            let first = script.text.lines().next().unwrap();
+            assert!(first.starts_with(&format!("-- {}: ", script.name)), "{first}");
+            assert!(!script.text.contains("{include"), "{}: an unknown part", script.name);
+        }
+    }
+
+    #[test]
+    fn no_line_is_longer_than_in_other_files() {
+        for script in all() {
+            for line in script.text.lines() {
+                assert!(line.chars().count() <= 140, "{}: {line}", script.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Stores new jobs.
+
+use super::super::error::unreadable;
+use super::super::pack::{Args, count, millis, time};
+use super::super::reply::Reply;
+use super::super::script::{GET, INSERT};
+use super::super::values::{Body, failure_refusal, lane_name, scope, state};
+use super::super::{PAYLOAD_BYTES_MAX, RedisStore, SCRIPT_JOBS_MAX};
+use super::rows::ids;
+use crate::batch::check_backoff;
+use crate::duplicates::has_twins;
+use crate::payload::payload_hash;
+use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Sent, StoreError, StoreResult};
+use rewheel_core::{Fence, JobId, NewJob, OnDuplicate, UniqueUntil, When};
+
+impl RedisStore {
+    pub(in super::super) async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
+        insert.check()?;
+        insert.jobs.iter().try_for_each(check_backoff)?;
+        let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
+        let is_whole =
+            insert.jobs.len() <= SCRIPT_JOBS_MAX || insert.if_refused == IfRefused::StoreNothing;
+        if is_whole {
+            return self.insert_part(insert.jobs, insert, direct).await;
+        }
+        if insert.sent == Sent::First {
+            // Otherwise a batch that is rejected in its middle would have stored its first part.
+            self.must_be_new(insert.jobs).await?;
+        }
+        let mut answers = Vec::with_capacity(insert.jobs.len());
+        for part in insert.jobs.chunks(SCRIPT_JOBS_MAX) {
+            match self.insert_part(part, insert, direct).await {
+                Ok(more) => answers.extend(more),
+                // What was stored before stays, so the caller has to ask again.
+                Err(StoreError::Unavailable(why) | StoreError::Full(why))
+                    if !answers.is_empty() =>
+                {
+                    return Err(StoreError::Ambiguous(why));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn must_be_new(&self, jobs: &[NewJob]) -> StoreResult<()> {
+        for part in jobs.chunks(SCRIPT_JOBS_MAX) {
+            let known: Vec<JobId> = part.iter().map(|job| job.id).collect();
+            let args = Args::default().list(ids(&known)).flag(false);
+            let [_, bodies, ..] = self.read(&GET, args).await?.parts::<5>()?;
+            let stored =
+                bodies.list()?.into_iter().zip(&known).find(|(body, _)| !body.is_missing());
+            if let Some((_, id)) = stored {
+                return Err(exists(*id));
+            }
+        }
+        Ok(())
+    }
+
+    async fn insert_part(
+        &self,
+        jobs: &[NewJob],
+        insert: &Insert<'_>,
+        direct: Option<Direct>,
+    ) -> StoreResult<Vec<Inserted>> {
+        let direct = direct.map(|direct| {
+            let args = Args::default().bytes(&direct.holder.to_bytes());
+            args.millis(direct.attempt_timeout).millis(direct.grace)
+        });
+        let args = Args::default()
+            .bytes(&self.shared.me)
+            .flag(insert.sent == Sent::Again)
+            .flag(insert.if_refused == IfRefused::StoreNothing)
+            .maybe_list(direct)
+            .list(Args::lists(jobs.iter().map(|job| new_job(job, None))));
+        let [answers, lanes] = self.run(&INSERT, args).await?.parts()?;
+        let Ok(answers) = answers.clone().list() else {
+            return Err(exists(lanes.job()?));
+        };
+        self.wake(lanes)?;
+        answers.into_iter().map(inserted).collect()
+    }
+}
+
+fn exists(id: JobId) -> StoreError {
+    let why = format!("a job with id {id} already exists: use a new id for each job");
+    StoreError::Rejected(why.into())
+}
+
+/// Writes a new job as an argument, see `lua/lib/store.lua`. The letter is what becomes of a follow-up that is refused.
+pub(super) fn new_job(new: &NewJob, letter: Option<Args>) -> Args {
+    let too_large = (new.payload.len() > PAYLOAD_BYTES_MAX).then(|| count(new.payload.len()));
+    let body = match too_large {
+        None => Body::of_new(new),
+        Some(_) => Body::of_new(&NewJob { payload: Vec::new(), ..new.clone() }),
+    };
+    let (due_is_time, due) = match new.due {
+        When::In(after) => (false, millis(after)),
+        When::At(at) => (true, time(at)),
+    };
+    let (limit, deadline) = match new.deadline {
+        None => (0.0, 0.0),
+        Some(When::In(after)) => (1.0, millis(after)),
+        Some(When::At(at)) => (2.0, time(at)),
+    };
+    let field = new.key.as_ref().map(|key| {
+        let mut field = scope(&new.kind, new.tenant.as_ref(), b"");
+        field.push(0);
+        field.extend_from_slice(key.as_str().as_bytes());
+        field
+    });
+    let hash = new.key.as_ref().map(|_| payload_hash(&new.payload));
+    let duplicates = new.duplicates;
+    Args::default()
+        .bytes(&new.id.to_bytes())
+        .number(body.flags.into())
+        .count(body.head)
+        .bytes(&body.tail)
+        .bytes(&lane_name(&new.lane()))
+        .flag(due_is_time)
+        .number(due)
+        .number(limit)
+        .number(deadline)
+        .number(new.format().get().into())
+        .maybe_bytes(field.as_deref())
+        .maybe_bytes(hash.as_ref().map(<[u8; 32]>::as_slice))
+        .flag(duplicates.on_duplicate() == OnDuplicate::Replace)
+        .flag(duplicates.unique_until() == UniqueUntil::Claimed)
+        .maybe_number(duplicates.debounce().map(|debounce| millis(debounce.max())))
+        .maybe_bytes(new.parent.map(JobId::to_bytes).as_ref().map(<[u8; 16]>::as_slice))
+        .maybe_bytes(body.big.as_deref())
+        .maybe_number(new.attempt_timeout.map(millis))
+        .maybe_number(too_large)
+        .maybe_list(letter)
+}
+
+/// Reads the answer for one job.
+fn inserted(answer: Reply) -> StoreResult<Inserted> {
+    let mut parts = answer.list()?.into_iter();
+    let mut next = || parts.next().unwrap_or_default();
+    let what = next().must()?;
+    let known_state = |letter: Reply| state(&letter.must()?).map_err(|why| unreadable(why.0));
+    Ok(match what.as_slice() {
+        b"C" => {
+            let (due, fence) = (next().time()?, next().count()?);
+            Inserted::Created { due, leased: (fence > 0).then(|| Fence::new(fence)) }
+        }
+        b"U" => Inserted::Duplicate { job: next().job()?, state: known_state(next())? },
+        b"P" => Inserted::Replaced { job: next().job()?, state: known_state(next())? },
+        b"X" => {
+            let (why, detail) = (next().must()?, next().must()?);
+            let why = why.first().copied().unwrap_or_default();
+            Inserted::Refused(failure_refusal(why, &detail).map_err(|why| unreadable(why.0))?)
+        }
+        b"O" => Inserted::LeftOut,
+        _ => return Err(unreadable("a reply")),
+    })
+}

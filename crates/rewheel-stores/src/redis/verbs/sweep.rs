@@ -1,0 +1,124 @@
+//! Frees jobs of dead holders and overdue jobs, ends jobs whose deadline has passed, and announces dead letters.
+
+use super::super::connection::Use;
+use super::super::error::unreadable;
+use super::super::pack::{Args, count, number, time};
+use super::super::script::{ANNOUNCE, DEADLINES, SWEEP, UNANNOUNCED};
+use super::super::values::{Values, With, state};
+use super::super::{RedisStore, SCRIPT_JOBS_MAX};
+use super::rows::readable;
+use rewheel_core::store::{DeadLetter, StoreResult, Sweep};
+use rewheel_core::{Cause, JobEvent, JobId, State, Status};
+use std::time::Duration;
+
+/// Jobs that one script takes over or ends: each has entries in the audit log.
+const EVENTS_MAX: usize = 100;
+
+impl RedisStore {
+    pub(in super::super) async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
+        let mut events = Vec::new();
+        loop {
+            let room = (sweep.limit - events.len()).min(EVENTS_MAX);
+            let args = Args::default()
+                .bytes(&self.shared.me)
+                .bytes(&sweep.by.to_bytes())
+                .number(count(room))
+                .millis(sweep.keep.job)
+                .millis(sweep.keep.key)
+                .number(time(sweep.watched.until))
+                .millis(sweep.watched.since);
+            let answer = self.run_alive(Use::Work, &SWEEP, args, sweep.by).await;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(_) if !events.is_empty() => return Ok(events),
+                Err(error) => return Err(error),
+            };
+            let [at, taken, woken] = answer.parts()?;
+            self.wake(woken)?;
+            let (at, taken) = (at.time()?, taken.list()?);
+            let found = taken.len();
+            for event in taken {
+                let [job, kind, to, holder] = event.parts()?;
+                events.push(JobEvent {
+                    job: job.job()?,
+                    kind: kind.kind()?,
+                    from: State::Leased,
+                    to: state(&to.must()?).map_err(|why| unreadable(why.0))?,
+                    cause: Cause::Takeover,
+                    holder: Some(holder.holder()?),
+                    at,
+                });
+            }
+            if found < room || events.len() >= sweep.limit {
+                return Ok(events);
+            }
+        }
+    }
+
+    pub(in super::super) async fn deadlines(
+        &self,
+        grace: Duration,
+        limit: usize,
+    ) -> StoreResult<Vec<JobEvent>> {
+        let mut events = Vec::new();
+        loop {
+            let room = (limit - events.len()).min(EVENTS_MAX);
+            let args = Args::default().bytes(&self.shared.me).millis(grace).number(count(room));
+            let answer = match self.run(&DEADLINES, args).await {
+                Ok(answer) => answer,
+                Err(_) if !events.is_empty() => return Ok(events),
+                Err(error) => return Err(error),
+            };
+            let [at, ended, woken] = answer.parts()?;
+            self.wake(woken)?;
+            let (at, ended) = (at.time()?, ended.list()?);
+            let found = ended.len();
+            for event in ended {
+                let [job, kind, from, holder] = event.parts()?;
+                let holder = if holder.is_missing() { None } else { Some(holder.holder()?) };
+                events.push(JobEvent {
+                    job: job.job()?,
+                    kind: kind.kind()?,
+                    from: state(&from.must()?).map_err(|why| unreadable(why.0))?,
+                    to: State::Dead,
+                    cause: Cause::Deadline,
+                    holder,
+                    at,
+                });
+            }
+            if found < room || events.len() >= limit {
+                return Ok(events);
+            }
+        }
+    }
+
+    pub(in super::super) async fn unannounced(&self, limit: usize) -> StoreResult<Vec<DeadLetter>> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let args = Args::default().number(count(limit.min(SCRIPT_JOBS_MAX)));
+        let [jobs, bodies, changed] = self.read(&UNANNOUNCED, args).await?.parts()?;
+        let rows = jobs.list()?.into_iter().zip(bodies.list()?).zip(changed.list()?);
+        let mut letters = Vec::new();
+        for ((id, body), changed) in rows {
+            let (id, Some(body)): (JobId, _) = (id.job()?, body.bytes()?) else { continue };
+            let values = Values { body, changed: changed.bytes()?, ..Values::default() };
+            let Some(job) = readable(id, values.job(id, With::NoPayload)) else { continue };
+            let Status::Dead(died) = job.status else { continue };
+            let (version, lane, attempt, failure) =
+                (job.version, job.lane, job.attempt, job.failure);
+            letters.push(DeadLetter { job: id, version, lane, attempt, died, failure });
+        }
+        Ok(letters)
+    }
+
+    pub(in super::super) async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
+        for part in dead.chunks(SCRIPT_JOBS_MAX) {
+            let letters = part.iter().map(|letter| {
+                Args::default().bytes(&letter.job.to_bytes()).number(number(letter.version.get()))
+            });
+            self.run(&ANNOUNCE, Args::default().list(Args::lists(letters))).await?;
+        }
+        Ok(())
+    }
+}

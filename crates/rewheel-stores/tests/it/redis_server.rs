@@ -1,0 +1,8 @@
+//! Tests what only a Redis server can do to a store: it dies, forgets scripts, is full, is a replica or has other settings.
+
+mod crash;
+mod errors;
+mod fleet;
+mod memory;
+mod server;
+mod unreadable;
