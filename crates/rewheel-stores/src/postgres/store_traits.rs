@@ -45,6 +45,8 @@ impl WorkStore for PostgresStore {
         after: Option<&Lane>,
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
+        // What it releases is in the lanes that are read next.
+        self.release_listed().await?;
         let session = self.read().await?;
         if let Some(reading) = self.shared.lanes.floors.look()
             && let Err(trouble) = claim::look_below(&session, &reading).await
