@@ -4,8 +4,8 @@ use crate::args::Doctor;
 use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
-use rewheel_core::{Holder, Role, SecretUrl};
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
+use rewheel_core::{Holder, Role, SecretUrl};
 use rewheel_server::config::ConfigWarning;
 use serde::Serialize;
 use std::time::Duration;
@@ -78,12 +78,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 async fn stuck_groups(store: &dyn Store) -> Result<Check, CliError> {
     let mut stuck = store.stuck_groups(STUCK_MAX).await?;
     if stuck > 0 {
-        let is_running =
-            |holder: &Holder| holder.role == Role::Engine && holder.died.is_none() && !holder.expired;
+        let is_running = |holder: &Holder| {
+            holder.role == Role::Engine && holder.died.is_none() && !holder.expired
+        };
         let clock = rewheel::Clock::system();
         let start = clock.now();
-        let patience =
-            if store.holders().await?.iter().any(is_running) { RELEASED_WITHIN } else { Duration::ZERO };
+        let patience = if store.holders().await?.iter().any(is_running) {
+            RELEASED_WITHIN
+        } else {
+            Duration::ZERO
+        };
         while stuck > 0 && clock.now().since(start) < patience {
             clock.sleep(LOOK_EVERY).await;
             stuck = store.stuck_groups(STUCK_MAX).await?;

@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn every_change_of_the_functions_has_a_revision() {
         let hash = FUNCTIONS.iter().fold(Sha256::new(), |hash, text| hash.chain_update(text));
-        let hash = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hash =
+            hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!((REVISION, hash.as_str()), (1, "45b4686dc06a33fc"));
     }
 

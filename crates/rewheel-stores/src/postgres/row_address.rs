@@ -194,7 +194,8 @@ mod tests {
         let jobs = || [1, 2].map(|job| lease(job, 1)).into_iter();
         places.remember(&jobs().map(|lease| (lease, RowAddress([1; 6]))).collect::<Vec<_>>(), None);
         places.remember_groups([2, 3].map(|job| lease(job, 1).job).into_iter());
-        let grouped = || places.grouped(jobs().map(|lease| lease.job)).into_iter().collect::<Vec<_>>();
+        let grouped =
+            || places.grouped(jobs().map(|lease| lease.job)).into_iter().collect::<Vec<_>>();
         assert_eq!(grouped(), [lease(2, 1).job]);
         places.take(jobs());
         assert_eq!(grouped(), []);

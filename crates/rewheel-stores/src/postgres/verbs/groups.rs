@@ -265,8 +265,7 @@ pub(super) async fn release(
         None => session.now().await?,
     };
     let turn = session.shared.turn.get();
-    let params: [Param<'_>; 7] =
-        [&now.as_millis(), &fresh, &keys, &kinds, &tenants, &jobs, &turn];
+    let params: [Param<'_>; 7] = [&now.as_millis(), &fresh, &keys, &kinds, &tenants, &jobs, &turn];
     let (mut heads, mut lanes) = (HashSet::new(), HashSet::new());
     for row in session.query(&RELEASE, &params).await? {
         if let Some(job) = row.try_get::<_, Option<Uuid>>(0)? {

@@ -41,7 +41,8 @@ impl PostgresStore {
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
                 self.shared.lanes.floors.lower(&insertion.past_due(&answers));
-                self.release_stored(insert.jobs, &answers, std::mem::take(&mut insertion.lines)).await;
+                self.release_stored(insert.jobs, &answers, std::mem::take(&mut insertion.lines))
+                    .await;
                 self.wake_for(insert.jobs, insertion.now, &answers);
                 if let Some(lanes) = insertion.woken {
                     self.wake(lanes);
@@ -132,10 +133,7 @@ pub(in super::super) fn stored_lines<'j>(
 }
 
 /// Returns the jobs that were stored.
-fn stored<'j>(
-    jobs: &'j [NewJob],
-    answers: &'j [Inserted],
-) -> impl Iterator<Item = &'j NewJob> {
+fn stored<'j>(jobs: &'j [NewJob], answers: &'j [Inserted]) -> impl Iterator<Item = &'j NewJob> {
     let is_stored = |(_, answer): &(_, &Inserted)| matches!(answer, Inserted::Created { .. });
     jobs.iter().zip(answers).filter(is_stored).map(|(job, _)| job)
 }

@@ -5,8 +5,8 @@ use rewheel_core::store::{
     Insert, Inserted, ReadStore, Settled, Settlement, SubmitStore, WorkStore,
 };
 use rewheel_core::{
-    Debounce, Duplicates, JobId, Key, Lane, NewJob, OnDuplicate, Shard, State, UniqueUntil, Version,
-    When,
+    Debounce, Duplicates, JobId, Key, Lane, NewJob, OnDuplicate, Shard, State, UniqueUntil,
+    Version, When,
 };
 use rewheel_testkit::{Schema, lane, millis, seconds};
 use tokio::task::JoinSet;

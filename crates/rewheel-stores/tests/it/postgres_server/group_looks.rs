@@ -110,8 +110,7 @@ async fn the_next_job_is_edited_during_the_end_of_the_head() {
 
 #[tokio::test]
 async fn the_deadline_of_the_next_job_passes_during_the_end_of_the_head() {
-    let line =
-        Line::new(|job| NewJob { deadline: Some(When::In(seconds(10))), ..job }).await;
+    let line = Line::new(|job| NewJob { deadline: Some(When::In(seconds(10))), ..job }).await;
     line.node.clock.advance(seconds(11));
     line.end_head_during(|store| async move {
         assert_eq!(store.deadlines(Duration::ZERO, 10).await.expect("deadlines").len(), 1);

@@ -38,7 +38,8 @@ async fn cost(fill: &str, work: impl AsyncFnOnce(&Node)) -> i64 {
         drop(filler);
         // A connection reports its statistics when it ends.
         let connection = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-        until(&schema.connect().await, &connection, 0).await;
+        let visitor = schema.connect().await;
+        until(&visitor, &connection, 0).await;
     }
     let before = rows_read(&schema).await;
     let node = Node::open(&named(&schema, "")).await;

@@ -58,7 +58,8 @@ async fn members_that_are_no_jobs_any_more_are_passed_over() {
     node.succeed(holder, lease).await;
     check_repaired(&node, jobs[3]).await;
     let members = format!("SELECT count(*) FROM {}.group_members", schema.name());
-    assert_eq!(counted(&schema.connect().await, &members).await, 1);
+    let visitor = schema.connect().await;
+    assert_eq!(counted(&visitor, &members).await, 1);
 }
 
 #[tokio::test]

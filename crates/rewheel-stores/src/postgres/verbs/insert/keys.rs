@@ -113,7 +113,11 @@ impl Insertion<'_> {
     }
 
     /// Fills in the results of jobs whose key belongs to another job of the same batch.
-    pub(super) fn answer_twins(&self, answers: &mut [Option<Inserted>], twins: &HashMap<usize, usize>) {
+    pub(super) fn answer_twins(
+        &self,
+        answers: &mut [Option<Inserted>],
+        twins: &HashMap<usize, usize>,
+    ) {
         for (place, first) in twins {
             let (job, other) = (&self.insert.jobs[*place], &self.insert.jobs[*first]);
             let leased =

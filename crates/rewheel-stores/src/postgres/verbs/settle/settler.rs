@@ -13,9 +13,7 @@ use super::super::groups::Touched;
 use super::super::unreadable::Unreadable;
 use super::super::writes::{Live, Writes};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError};
-use rewheel_core::{
-    Actor, Cause, Fence, HolderId, JobId, Lease, State, Timestamp, Transition,
-};
+use rewheel_core::{Actor, Cause, Fence, HolderId, JobId, Lease, State, Timestamp, Transition};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -150,7 +148,11 @@ impl Settler {
         self.held.remove(&lease.job).map(|live| (live, number))
     }
 
-    pub(super) fn settle<'a>(&mut self, settled: &'a Settlement, writes: &mut Writes<'a>) -> Option<Settled> {
+    pub(super) fn settle<'a>(
+        &mut self,
+        settled: &'a Settlement,
+        writes: &mut Writes<'a>,
+    ) -> Option<Settled> {
         let (mut live, number) = self.take(settled.lease)?;
         let decision = &settled.decision;
         if let Some(failure) = &settled.failure {
