@@ -4,8 +4,8 @@ use crate::args::Doctor;
 use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
-use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
+use rewheel_core::{Holder, Role, SecretUrl};
 use rewheel_server::config::ConfigWarning;
 use serde::Serialize;
 use std::time::Duration;
@@ -67,20 +67,36 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
 /// Groups that wait without a reason are counted up to this number.
 const STUCK_MAX: usize = 1_000;
 
-/// How long the housekeeping of a node may take to release the next job of a group.
-const RELEASED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the housekeeping of a node may take to release the next job of a group: twice the time in which it looks at all groups.
+const RELEASED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Checks that every group with waiting jobs has a job that may run. Looks twice: a group may wait for the housekeeping of a node.
+/// How long to wait before looking again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Checks that every group with waiting jobs has a job that may run. If a node is running, it may be about to release them: so it looks
+/// several times.
 async fn stuck_groups(store: &dyn Store) -> Result<Check, CliError> {
     let mut stuck = store.stuck_groups(STUCK_MAX).await?;
     if stuck > 0 {
-        rewheel::Clock::system().sleep(RELEASED_WITHIN).await;
-        stuck = store.stuck_groups(STUCK_MAX).await?;
+        let is_running = |holder: &Holder| {
+            holder.role == Role::Engine && holder.died.is_none() && !holder.expired
+        };
+        let clock = rewheel::Clock::system();
+        let start = clock.now();
+        let patience = if store.holders().await?.iter().any(is_running) {
+            RELEASED_WITHIN
+        } else {
+            Duration::ZERO
+        };
+        while stuck > 0 && clock.now().since(start) < patience {
+            clock.sleep(LOOK_EVERY).await;
+            stuck = store.stuck_groups(STUCK_MAX).await?;
+        }
     }
     let message = match stuck {
         0 => "every group with waiting jobs has a job that may run".to_owned(),
         _ => format!(
-            "groups with waiting jobs and no job that may run: {stuck}; start a node: it lets their first jobs run within seconds; \
+            "groups with waiting jobs and no job that may run: {stuck}; start a node: it lets their first jobs run within a minute; \
              if a node is already running, report this as a bug"
         ),
     };

@@ -276,9 +276,10 @@ pub trait OperateStore: Send + Sync {
 
     /// Releases the first job of groups that have waiting jobs and no job that may run. Other methods release jobs themselves, in most
     /// cases in the transaction that ends the job before. This method finds what they missed: a process died in between, two transactions
-    /// did not see each other, a user's transaction submitted a job, or the setting [`OnDead`](crate::OnDead) changed. Checks at most
-    /// `limit` groups, and continues with the next ones at the next call. Returns how many groups it checked and how many jobs it
-    /// released.
+    /// did not see each other, a user's transaction submitted a job, or the setting [`OnDead`](crate::OnDead) changed. It also repairs a
+    /// group whose first job was removed by a release that knows no groups. Checks at most `limit` groups with unfinished jobs that are no
+    /// dead letters, and continues with the next ones at the next call: fewer than `limit` mean that it has come to the end. Returns how
+    /// many groups it checked and how many jobs it released.
     async fn release_groups(&self, limit: usize) -> StoreResult<GroupsReleased>;
 
     /// Returns dead letters that have not been announced, the oldest first.

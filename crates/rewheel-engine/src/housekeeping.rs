@@ -18,8 +18,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often to look for groups whose next job was not released, in a store that has groups.
 const GROUPS_EVERY: Duration = Duration::from_secs(1);
 
-/// How many groups to look at each time: a few milliseconds of the store's time.
+/// How many groups to look at with one call: a few milliseconds of the store's time.
 const GROUPS_AT_ONCE: usize = 1_000;
+
+/// In how many rounds to look at all groups, however many there are.
+const GROUPS_ROUNDS: usize = 30;
 
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
@@ -28,11 +31,40 @@ pub(crate) struct Housekeeping {
     is_failing: bool,
     /// Until when a call that was given up may still be executed.
     unsure_until: Option<Moment>,
+    groups: GroupWalk,
+}
+
+/// How far the look at all groups is.
+#[derive(Debug, Default)]
+struct GroupWalk {
+    /// The number of groups at the last look, if it came to the end.
+    last: Option<usize>,
+    seen: usize,
+}
+
+impl GroupWalk {
+    /// Returns how many calls to make in one round. The first look goes to the end at once: the process before this one may have died
+    /// with groups to release.
+    fn calls(&self) -> usize {
+        let groups = self.last.map(|last| last.max(self.seen));
+        groups.map_or(usize::MAX, |groups| groups.div_ceil(GROUPS_AT_ONCE * GROUPS_ROUNDS).max(1))
+    }
+
+    /// Adds the groups of a call. Returns whether it came to the end.
+    fn add(&mut self, checked: usize) -> bool {
+        self.seen += checked;
+        if checked >= GROUPS_AT_ONCE {
+            return false;
+        }
+        self.last = Some(std::mem::take(&mut self.seen));
+        true
+    }
 }
 
 impl Housekeeping {
     pub(crate) fn new(shared: Arc<Shared>) -> Housekeeping {
-        Housekeeping { shared, rounds: 0, is_failing: false, unsure_until: None }
+        let groups = GroupWalk::default();
+        Housekeeping { shared, rounds: 0, is_failing: false, unsure_until: None, groups }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -91,18 +123,24 @@ impl Housekeeping {
     }
 
     /// Releases the next jobs of groups where no other call did. Returns when to look again.
-    async fn release_groups(&self) -> Duration {
+    async fn release_groups(&mut self) -> Duration {
         let usual = self.shared.settings.housekeeping;
-        if self.shared.is_lease_expired() {
-            return usual;
-        }
-        match self.shared.store.release_groups(GROUPS_AT_ONCE).await {
-            Ok(found) if found.checked == 0 => usual,
-            Ok(_) => usual.min(GROUPS_EVERY),
-            Err(error) => {
-                tracing::debug!(%error, "failed to release the next jobs of groups: retrying");
-                usual
+        for _ in 0..self.groups.calls() {
+            if self.shared.is_lease_expired() {
+                return usual;
             }
+            match self.shared.store.release_groups(GROUPS_AT_ONCE).await {
+                Ok(found) if self.groups.add(found.checked) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "failed to release jobs of groups: retrying");
+                    return usual;
+                }
+            }
+        }
+        match self.groups {
+            GroupWalk { last: Some(0), seen: 0 } => usual,
+            GroupWalk { .. } => usual.min(GROUPS_EVERY),
         }
     }
 
@@ -206,4 +244,34 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     // Release their counts before others are claimed.
     drop(jobs);
     shared.signals.look.notify_one();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUPS_AT_ONCE, GROUPS_ROUNDS, GroupWalk};
+
+    /// Walks over this many groups as the loop does. Returns the number of rounds.
+    fn rounds(walk: &mut GroupWalk, groups: usize) -> usize {
+        let mut left = groups;
+        for round in 1.. {
+            for _ in 0..walk.calls() {
+                let checked = left.min(GROUPS_AT_ONCE);
+                left -= checked;
+                if walk.add(checked) {
+                    return round;
+                }
+            }
+        }
+        0
+    }
+
+    #[test]
+    fn all_groups_are_looked_at_within_half_a_minute_however_many_there_are() {
+        let mut walk = GroupWalk::default();
+        assert_eq!(rounds(&mut walk, 100_000), 1, "the first look goes to the end");
+        assert!((20..=GROUPS_ROUNDS).contains(&rounds(&mut walk, 100_000)));
+        assert_eq!(rounds(&mut walk, 10), 1);
+        assert!(rounds(&mut walk, 1_000_000) <= 200, "many at once");
+        assert!(rounds(&mut walk, 1_000_000) <= GROUPS_ROUNDS);
+    }
 }

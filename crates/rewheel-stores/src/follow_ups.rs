@@ -60,7 +60,14 @@ impl FollowUps {
     pub(crate) fn refused(&mut self, answers: &[Inserted]) {
         for (job, answer) in self.jobs.iter().zip(answers) {
             if let Inserted::Refused(why) = answer {
-                self.letters.push(letter(job.clone(), &told(why)));
+                let (mut job, mut text) = (job.clone(), why.to_string());
+                // Not even a dead letter of a group may exist while such a holder lives.
+                if matches!(why, Refusal::HolderTooOld { .. })
+                    && let Some(group) = job.group_key.take()
+                {
+                    text.push_str(&format!("; the job was stored without its group `{group}`"));
+                }
+                self.letters.push(letter(job, &text));
             }
         }
     }
@@ -116,10 +123,6 @@ fn excess(place: usize, bytes: usize, job: &NewJob) -> Option<String> {
     } else {
         check_backoff(job).err().map(|error| error.to_string())
     }
-}
-
-fn told(why: &Refusal) -> String {
-    why.to_string()
 }
 
 fn letter(job: NewJob, why: &str) -> Letter {

@@ -1,13 +1,25 @@
 //! How a store releases a job of a group.
 
+use rewheel_core::JobId;
+
 /// When a job is released. Neither case changes the version of the job: an operator's edit need not fail because the turn of the job came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
-    /// With the insert of a job, which is due as submitted.
-    WithInsert,
+pub(crate) enum Release<'j> {
+    /// With the insert of these jobs, which are due as submitted.
+    WithInsert(&'j [JobId]),
     /// Later: a job that waited for others of its group is due from now on, if it was due before. So the time that it waited does not
     /// count as queue wait, and a claim finds it behind the jobs that became due earlier.
     AfterWait,
+}
+
+impl<'j> Release<'j> {
+    /// Returns the jobs that are due as submitted.
+    pub(crate) fn inserted(self) -> &'j [JobId] {
+        match self {
+            Release::WithInsert(jobs) => jobs,
+            Release::AfterWait => &[],
+        }
+    }
 }
 
 /// The name of a line: the unfinished jobs of one group.
@@ -27,6 +39,12 @@ impl Line {
         let tenant = lane.tenant.as_ref().map_or("", rewheel_core::Tenant::as_str);
         let (key, kind) = (key.to_owned(), lane.kind.as_str().to_owned());
         Line { key, kind, tenant: tenant.to_owned() }
+    }
+
+    /// Returns the line of a stored job, if it has a group.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of_job(job: &rewheel_core::Job) -> Option<Line> {
+        Some(Line::of(&job.lane, job.group.as_ref()?.key.as_str()))
     }
 
     /// Returns the line of a new job, if it has a group.

@@ -31,6 +31,8 @@ use self::look_floor::LookFloor;
 use self::row_address::Places;
 use self::session::Session;
 use self::statements::Sql;
+use self::verbs::group_checks::ChecksFrom;
+use self::verbs::groups::SeenTurn;
 use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
@@ -121,6 +123,8 @@ struct Shared {
     deadlines: LookFloor,
     places: Places,
     groups_checked: CheckedTo,
+    group_checks: ChecksFrom,
+    turn: SeenTurn,
     listed_min: usize,
     woken: Wakeup,
     /// How often it was asked for changes while no connection listened for them.
@@ -170,6 +174,8 @@ impl PostgresStore {
             deadlines: LookFloor::new(options.timer.clone()),
             places: Places::default(),
             groups_checked: CheckedTo::default(),
+            group_checks: ChecksFrom::new(options.timer.clone()),
+            turn: SeenTurn::default(),
             listed_min: options.listed_min,
             woken,
             unheard: AtomicU64::new(0),

@@ -69,9 +69,11 @@ impl World {
     }
 
     /// Gives a line without a head its smallest member as head. Returns whether it did.
-    pub(super) fn release(&mut self, name: &LineName, how: Release, now: Timestamp) -> bool {
+    pub(super) fn release(&mut self, name: &LineName, how: Release<'_>, now: Timestamp) -> bool {
         let Some(next) = self.next_of(name) else { return false };
-        self.groups.turn += 1;
+        // Not less than the time: services that were called before a restart have seen larger turns than 1.
+        let time = u64::try_from(now.as_millis()).unwrap_or(0);
+        self.groups.turn = time.max(self.groups.turn + 1);
         let turn = Some(Turn::new(self.groups.turn));
         if let Some(line) = self.groups.lines.get_mut(name) {
             line.head = Some(next);
@@ -81,7 +83,7 @@ impl World {
             if let Some(JobGroup { blocked, turn: latest, .. }) = &mut row.job.group {
                 (*blocked, *latest) = (false, turn);
             }
-            if how == Release::AfterWait && was_blocked {
+            if was_blocked && !how.inserted().contains(&next) {
                 row.job.due = row.job.due.max(now);
             }
         });
@@ -111,6 +113,7 @@ impl World {
         let start = self.groups.checked.take();
         let start = start.map_or(Bound::Unbounded, Bound::Excluded);
         let names = self.groups.lines.range((start, Bound::Unbounded));
+        let names = names.filter(|(_, line)| self.has_live(line));
         let names: Vec<LineName> = names.map(|(name, _)| name.clone()).take(limit).collect();
         let checked = names.len();
         let released =
@@ -120,8 +123,13 @@ impl World {
     }
 
     pub(super) fn stuck_groups(&self, limit: usize) -> u64 {
-        let stuck = self.groups.lines.keys().filter(|name| self.next_of(name).is_some());
-        stuck.take(limit).count() as u64
+        let lines = self.groups.lines.iter().filter(|(_, line)| self.has_live(line));
+        lines.filter(|(name, _)| self.next_of(name).is_some()).take(limit).count() as u64
+    }
+
+    /// Returns whether a line has a job that is no dead letter.
+    fn has_live(&self, line: &Line) -> bool {
+        line.members.values().any(|job| self.jobs[job].job.state() != State::Dead)
     }
 }
 

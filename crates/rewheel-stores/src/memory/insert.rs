@@ -253,6 +253,7 @@ impl World {
             self.keys.insert(name, KeyRow { job: new.id, payload_hash, ended: None });
         }
         self.inserted += 1;
+        self.format = self.format.max(Some(new.format()));
         let mut row = new_row(new, self.inserted, now);
         self.join_line(&mut row);
         let line = line_of(&row);
@@ -270,7 +271,7 @@ impl World {
         }
         self.add(row);
         if let Some(line) = line {
-            self.release(&line, Release::WithInsert, now);
+            self.release(&line, Release::WithInsert(&[new.id]), now);
         }
         self.line.submitted += 1;
         Inserted::Created { due, leased }

@@ -10,6 +10,10 @@ impl World {
             self.must_be_alive(new.id)?;
             return Ok(now);
         }
+        if self.format.is_some_and(|used| new.format < used) {
+            let why = format!("the release of {} is too old for jobs in this store", new.name);
+            return Err(StoreError::Rejected(why.into()));
+        }
         let holder = Holder {
             id: new.id,
             name: new.name.clone(),

@@ -4,7 +4,7 @@ use super::groups::Groups;
 use super::results::ResultRow;
 use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreChange, StoreError};
 use rewheel_core::{
-    Actor, AuditEntry, AuditFields, Cause, Fence, Holder, HolderId, Job, JobId, Key, Kind,
+    Actor, AuditEntry, AuditFields, Cause, Fence, Format, Holder, HolderId, Job, JobId, Key, Kind,
     KindName, Lane, Retain, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId,
     Transition, Wanted,
 };
@@ -27,6 +27,8 @@ pub(super) struct World {
     /// The number of live jobs of each tenant that has any.
     pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
+    /// The newest format that a stored job has used.
+    pub(super) format: Option<Format>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
     /// The number of the latest change of any kind, and of the latest change that deleted one.
     pub(super) kind_changes: (u64, u64),

@@ -4,7 +4,8 @@ use super::PostgresStore;
 use super::error::DriverError;
 use super::row::millis;
 use super::session::Session;
-use super::verbs::insert::{Insertion, lanes_changed};
+use super::verbs::groups;
+use super::verbs::insert::{Insertion, lanes_changed, stored_lines};
 use super::verbs::settle;
 use crate::batch::leave_out;
 use rewheel_core::store::{
@@ -20,8 +21,8 @@ impl PostgresStore {
     /// an order and the job that charges for it are stored together, or neither is stored.
     ///
     /// It wakes no other node, because the jobs are not visible yet. The next poll finds them; call [`wake_in`](PostgresStore::wake_in)
-    /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason. A job with a
-    /// group waits until housekeeping has seen that it is the first of its group, about a second.
+    /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason. The same poll
+    /// releases a job that is the first of its group.
     ///
     /// ```no_run
     /// use rewheel::Random;
@@ -95,11 +96,17 @@ impl PostgresStore {
         if guarded {
             transaction.batch_execute("RELEASE rewheel").await.map_err(unavailable)?;
         }
+        let mut lines = std::mem::take(&mut insertion.lines);
+        lines.extend(stored_lines(insert.jobs, answers.as_deref().unwrap_or_default()));
+        let session = Session::theirs(&self.shared, transaction);
+        let listed = groups::list(&session, &lines).await;
+        session.end(listed).await?;
         Ok(answers)
     }
 
     /// Settles jobs inside the caller's transaction: the database changes of the attempt and its result commit together, and so do the
-    /// [`follow_ups`](Settlement::follow_ups). Like [`insert_in`](PostgresStore::insert_in), it wakes no other node for them.
+    /// [`follow_ups`](Settlement::follow_ups). Like [`insert_in`](PostgresStore::insert_in), it wakes no other node for them, nor for the
+    /// next job of a group.
     ///
     /// # Errors
     /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). After an error PostgreSQL rejects all further statements of the

@@ -28,7 +28,16 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
+    ("group_lines", include_str!("migrations/0026_group_lines.sql")),
 ];
+
+/// The functions that SQL and triggers call, applied after the migrations. Each file replaces what an earlier revision of it created.
+const FUNCTIONS: [&str; 2] =
+    [include_str!("functions/formats.sql"), include_str!("functions/submit.sql")];
+
+/// Raise it with every change of [`FUNCTIONS`]: a node applies them only over an older revision, so that a node of an older release that
+/// starts later does not put its own back.
+const REVISION: i32 = 1;
 
 /// The migrations of this release.
 #[cfg(not(feature = "test-next-release"))]
@@ -62,7 +71,8 @@ const REST: Duration = Duration::from_secs(3);
 pub(super) async fn migrate(pool: &Pool, address: &str, schema: &str) -> StoreResult<()> {
     let connection = pool.get().await.map_err(|error| judge_pool(error, address))?;
     let done = async {
-        if version(&connection, schema).await? == migrations().len() {
+        let is_current = version(&connection, schema).await? == migrations().len();
+        if is_current && revision(&connection, schema).await? >= REVISION {
             return Ok(());
         }
         apply_patiently(&connection, schema).await?;
@@ -122,7 +132,21 @@ async fn apply(client: &Client, schema: &str) -> Result<(), VerbError> {
         );
         client.batch_execute(&note).await?;
     }
+    if revision(client, schema).await? < REVISION {
+        for functions in FUNCTIONS {
+            client.batch_execute(&for_schema(functions, schema)).await?;
+        }
+        let note = format!("UPDATE {schema}.functions SET revision = {REVISION}");
+        client.batch_execute(&note).await?;
+    }
     Ok(())
+}
+
+/// Returns the revision of the functions in tables of the current version.
+async fn revision(client: &Client, schema: &str) -> Result<i32, VerbError> {
+    let revision = format!("SELECT revision FROM {schema}.functions");
+    let rows = client.query_typed(&revision, &[]).await?;
+    Ok(rows.first().map_or(Ok(0), |row| row.try_get(0))?)
 }
 
 async fn begin(client: &Client, schema: &str) -> Result<(), VerbError> {
@@ -169,4 +193,26 @@ async fn version(client: &Client, schema: &str) -> Result<usize, VerbError> {
     let rows = client.query_typed(&version, &[]).await?;
     let version: i32 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     Ok(usize::try_from(version).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FUNCTIONS, REVISION};
+    use rewheel_core::Format;
+    use sha2::{Digest, Sha256};
+
+    /// A change of the functions needs a new revision, or nodes would not apply it. Then write the new hash here.
+    #[test]
+    fn every_change_of_the_functions_has_a_revision() {
+        let hash = FUNCTIONS.iter().fold(Sha256::new(), |hash, text| hash.chain_update(text));
+        let hash =
+            hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!((REVISION, hash.as_str()), (1, "45b4686dc06a33fc"));
+    }
+
+    #[test]
+    fn holders_of_this_release_are_not_too_old() {
+        let known = format!("IF NEW.format >= {} THEN", Format::CURRENT.get());
+        assert!(FUNCTIONS[0].contains(&known), "{known}");
+    }
 }

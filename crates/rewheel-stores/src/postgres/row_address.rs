@@ -1,7 +1,7 @@
 //! Remembers the row position (`ctid`) of claimed jobs, and the claim list that names them.
 
 use rewheel_core::{Fence, JobId, Lease};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::private::BytesMut;
@@ -58,6 +58,8 @@ struct Spot {
     fence: Fence,
     place: RowAddress,
     list: Option<List>,
+    /// Whether the job has a group.
+    grouped: bool,
 }
 
 /// The row positions of jobs that are about to be settled.
@@ -81,12 +83,28 @@ impl Places {
             *known = Known::default();
         }
         for (lease, place) in jobs {
-            let spot = Spot { fence: lease.fence, place: *place, list };
+            let spot = Spot { fence: lease.fence, place: *place, list, grouped: false };
             known.jobs.insert(lease.job, spot);
         }
         if let Some(list) = list {
             known.unsettled.insert(list, jobs.len());
         }
+    }
+
+    /// Remembers which of these jobs have a group.
+    pub(super) fn remember_groups(&self, grouped: impl Iterator<Item = JobId>) {
+        let mut known = self.known();
+        for job in grouped {
+            if let Some(spot) = known.jobs.get_mut(&job) {
+                spot.grouped = true;
+            }
+        }
+    }
+
+    /// Returns those of these jobs that are known to have a group.
+    pub(super) fn grouped(&self, jobs: impl Iterator<Item = JobId>) -> HashSet<JobId> {
+        let known = self.known();
+        jobs.filter(|job| known.jobs.get(job).is_some_and(|spot| spot.grouped)).collect()
     }
 
     /// Returns the row positions of jobs, and forgets them: settling moves the rows.
@@ -168,6 +186,19 @@ mod tests {
         assert!(places.known().unsettled.is_empty());
         places.settled(&places.take([lease(2, 1)].into_iter()));
         assert!(places.done().0.is_empty());
+    }
+
+    #[test]
+    fn jobs_with_a_group_are_known_until_they_are_settled() {
+        let places = Places::default();
+        let jobs = || [1, 2].map(|job| lease(job, 1)).into_iter();
+        places.remember(&jobs().map(|lease| (lease, RowAddress([1; 6]))).collect::<Vec<_>>(), None);
+        places.remember_groups([2, 3].map(|job| lease(job, 1).job).into_iter());
+        let grouped =
+            || places.grouped(jobs().map(|lease| lease.job)).into_iter().collect::<Vec<_>>();
+        assert_eq!(grouped(), [lease(2, 1).job]);
+        places.take(jobs());
+        assert_eq!(grouped(), []);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::statements::{NOW, Sql};
 use deadpool_postgres::Object;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{StoreError, StoreResult};
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -131,20 +130,22 @@ impl<'s> Session<'s> {
         self.execute_returning_before(sql, params, Timestamp::from_millis(i64::MAX)).await
     }
 
-    /// As `execute_returning_before`, and returns the lanes.
-    pub(super) async fn execute_returning_lanes(
+    /// Returns whether the caller's transaction is a user's, which may stay open for long.
+    pub(super) fn is_theirs(&self) -> bool {
+        self.theirs.is_some()
+    }
+
+    /// Reads lane and due time of a job that was put back, from two columns of a row, and returns the lane. As in
+    /// `execute_returning_before`.
+    pub(super) fn put_back_row(
         &self,
-        sql: &'static Sql,
-        params: &[Param<'_>],
+        row: &Row,
+        first: usize,
         now: Timestamp,
-    ) -> Result<HashSet<i32>, VerbError> {
-        let mut lanes = HashSet::new();
-        for row in self.query(sql, params).await? {
-            let (lane, due) = (row.try_get(0)?, row.try_get(1)?);
-            self.put_back(lane, due, now);
-            lanes.insert(lane);
-        }
-        Ok(lanes)
+    ) -> Result<i32, VerbError> {
+        let lane = row.try_get(first)?;
+        self.put_back(lane, row.try_get(first + 1)?, now);
+        Ok(lane)
     }
 
     fn put_back(&self, lane: i32, due: i64, now: Timestamp) {

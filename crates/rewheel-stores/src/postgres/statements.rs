@@ -137,11 +137,15 @@ statements! {
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
     FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
+    FIND_REPLACED = "sql/find_replaced.sql" (UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
-    GROUP_LEAVE = "sql/group_leave.sql" (UUID_ARRAY, UUID_ARRAY);
+    GROUP_CHECK = "sql/group_check.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    GROUP_CHECKS = "sql/group_checks.sql" (INT8, INT8);
+    GROUP_CHECKS_LOOK = "sql/group_checks_look.sql" (INT8);
+    GROUP_LEAVE = "sql/group_leave.sql" (UUID_ARRAY, UUID_ARRAY, UUID_ARRAY);
     GROUP_NEXT = "sql/group_next.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     GROUP_STALE = "sql/group_stale.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     GROUPED_DEAD = "sql/grouped_dead.sql" (UUID, INT8, TEXT);
@@ -199,7 +203,6 @@ statements! {
     NOW = "sql/now.sql" (INT8);
     PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
-    OLDER_HOLDER = "sql/older_holder.sql" (INT4);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
     PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);
@@ -213,7 +216,7 @@ statements! {
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
     REPLACED_BY = "sql/replaced_by.sql" (UUID_ARRAY);
-    RELEASE = "sql/release.sql" (INT8, BOOL, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
+    RELEASE = "sql/release.sql" (INT8, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT8);
     RELEASE_GROUPS = "sql/release_groups.sql" (TEXT, TEXT, TEXT, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
@@ -232,7 +235,6 @@ statements! {
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
-    STUCK_GROUPS = "sql/stuck_groups.sql" (INT8);
     SWEEP = "sql/sweep.sql" (INT8, INT8, INT8);
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
@@ -245,6 +247,7 @@ statements! {
     TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
     UNREADABLE = "sql/unreadable.sql" ();
+    USE_FORMAT = "sql/use_format.sql" (INT4);
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }
 

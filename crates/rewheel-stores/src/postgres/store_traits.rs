@@ -45,6 +45,10 @@ impl WorkStore for PostgresStore {
         after: Option<&Lane>,
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
+        // What it releases is in the lanes that are read next. If it fails, other jobs need not wait.
+        if let Err(error) = self.release_listed().await {
+            tracing::debug!(%error, "failed to release listed jobs of groups: retrying at the next poll");
+        }
         let session = self.read().await?;
         if let Some(reading) = self.shared.lanes.floors.look()
             && let Err(trouble) = claim::look_below(&session, &reading).await

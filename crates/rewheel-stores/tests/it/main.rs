@@ -4,6 +4,7 @@ mod memory;
 mod sqlite;
 mod unreadable;
 mod sqlite_unreadable;
+mod sqlite_groups;
 mod crash;
 mod idempotency_crash;
 #[cfg(feature = "test-postgres")]

@@ -139,11 +139,11 @@ macro_rules! store_conformance {
             }
             groups {
                 run_one_at_a_time_in_order, of_one_insert_keep_its_order, keep_the_place_of_a_replaced_job, wait_for_the_due_of_the_first,
-                are_apart_by_kind_tenant_and_key, take_no_direct_path, have_turns_that_grow,
+                are_apart_by_kind_tenant_and_key, take_no_direct_path, have_turns_that_grow, have_turns_that_are_not_below_the_time,
                 are_due_from_their_release_on, are_checked_line_by_line, go_on_after_every_decision,
                 of_a_whole_batch_go_on, go_on_once_after_a_repeated_settle, keep_their_head_while_it_lives,
                 go_on_after_takeovers, go_on_after_a_deadline, go_on_after_a_wanted_cancel, take_follow_ups,
-                wait_for_the_last_old_holder, wait_for_a_paused_head, wait_for_a_member_that_was_paused,
+                wait_for_the_last_old_holder, lose_it_if_an_old_holder_lives, keep_old_holders_out, wait_for_a_paused_head, wait_for_a_member_that_was_paused,
                 cannot_be_overtaken_by_a_change, go_on_after_a_cancel, go_on_after_a_dead_letter,
                 wait_for_a_dead_letter_if_the_kind_says_so, follow_a_changed_setting, count_while_they_wait,
                 are_listed_by_their_key, go_on_while_a_job_is_stored, never_have_two_leases,

@@ -179,6 +179,14 @@ pub async fn have_turns_that_grow(subject: &Subject) {
     assert!(turn(subject, next).await > last);
 }
 
+/// A service that compares turns remembers those from before a restore: a counter would start lower.
+pub async fn have_turns_that_are_not_below_the_time(subject: &Subject) {
+    let now = subject.store.now().await.unwrap();
+    let jobs = line(subject, 1).await;
+    let turn = turn(subject, jobs[0]).await;
+    assert!(i64::try_from(turn.get()).unwrap() >= now.as_millis(), "{turn:?}");
+}
+
 /// A release makes a job due that waited for its group; the insert does not.
 pub async fn are_due_from_their_release_on(subject: &Subject) {
     let jobs = line(subject, 2).await;

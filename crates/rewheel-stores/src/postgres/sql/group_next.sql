@@ -4,10 +4,18 @@
 SELECT next.group_key, next.kind, next.tenant, next.job
   FROM (SELECT line.*, one.job, one.dead
           FROM unnest($1::text[], $2::text[], $3::text[]) AS line (group_key, kind, tenant),
-               LATERAL (SELECT member.job, member.dead FROM rewheel.group_members AS member
-                         WHERE member.group_key = line.group_key AND member.kind = line.kind AND member.tenant = line.tenant
-                           AND (NOT member.dead OR (SELECT blocks_on_dead FROM rewheel.kinds WHERE name = line.kind))
-                         ORDER BY member.place LIMIT 1) AS one
+               -- Two lookups, each in an index of its own: a line may have any number of dead letters.
+               LATERAL (SELECT first.job, first.dead
+                          FROM ((SELECT member.job, member.dead, member.place FROM rewheel.group_members AS member
+                                  WHERE member.group_key = line.group_key AND member.kind = line.kind AND member.tenant = line.tenant
+                                    AND NOT member.dead
+                                  ORDER BY member.place LIMIT 1)
+                                UNION ALL
+                                (SELECT member.job, member.dead, member.place FROM rewheel.group_members AS member
+                                  WHERE member.group_key = line.group_key AND member.kind = line.kind AND member.tenant = line.tenant
+                                    AND member.dead AND (SELECT blocks_on_dead FROM rewheel.kinds WHERE name = line.kind)
+                                  ORDER BY member.place LIMIT 1)) AS first
+                         ORDER BY first.place LIMIT 1) AS one
          -- Not EXISTS: the planner could turn it into a join and read all heads.
          WHERE (SELECT 1 FROM rewheel.group_heads AS head
                  WHERE head.group_key = line.group_key AND head.kind = line.kind AND head.tenant = line.tenant) IS NULL

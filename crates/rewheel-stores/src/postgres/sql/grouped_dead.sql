@@ -1,4 +1,5 @@
--- grouped_dead: reads dead letters in groups with key $3, from the newest id before $1. Contract: ReadStore::list.
+-- grouped_dead: reads dead letters in groups with key $3, from the newest id before $1. Contract: ReadStore::list. Index:
+-- group_members_key (group_key, dead, job).
 SELECT {ended_job_without_payload} FROM rewheel.dead
  WHERE id = ANY (ARRAY (SELECT job FROM rewheel.group_members WHERE group_key = $3 AND dead AND job < $1
                          ORDER BY job DESC LIMIT $2))

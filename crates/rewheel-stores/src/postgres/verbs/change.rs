@@ -11,7 +11,7 @@ use super::super::statements::{
 };
 use super::audit::{Line, audit};
 use super::edit::edit;
-use super::groups::Freed;
+use super::groups::{Freed, Touched};
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Change, ChangeVerb, Changed, StoreChange, StoreResult};
@@ -43,7 +43,7 @@ async fn change(
     keep: Retain,
 ) -> Result<(Vec<Changed>, StoreChange, Freed), VerbError> {
     let now = session.now().await?;
-    let (mut lanes, mut freed) = (StoreChange::default(), Freed::default());
+    let (mut lanes, mut touched) = (StoreChange::default(), Touched::default());
     let mut answers = vec![Changed::NotFound; changes.len()];
     // In the order of their ids, so that two batches with the same jobs cannot deadlock.
     let mut left: Vec<usize> = (0..changes.len()).collect();
@@ -56,19 +56,20 @@ async fn change(
         let (edits, others): (Vec<usize>, Vec<usize>) = Vec::into_iter(round)
             .partition(|place: &usize| matches!(changes[*place].what, ChangeVerb::Edit(_)));
         let found = lock(session, changes, &others).await?;
+        touched.lock_all(found.values().map(|found| &found.job));
         let mut batch = Batch::new(now, keep);
         for place in others {
             answers[place] = batch.apply(&changes[place], &found);
         }
         batch.lanes().for_each(|lane| lanes.add(lane));
-        freed.merge(batch.write(session, by).await?);
+        touched.merge(batch.write(session, by).await?);
         for place in edits {
-            answers[place] = edit(session, &changes[place], by, now).await?;
+            answers[place] = edit(session, &changes[place], by, now, &mut touched).await?;
             // An edit may move the job to another lane.
             lanes = StoreChange::AnyLane;
         }
     }
-    Ok((answers, lanes, freed))
+    Ok((answers, lanes, touched.leave(session, now).await?))
 }
 
 /// A locked job without its payload, and the number of its lane.
@@ -101,6 +102,7 @@ async fn lock(
             let number: i32 = row.try_get(LANE)?;
             let lane = super::read::lane(&lanes, row, LANE)?;
             let job = read_job(row, lane)?;
+            session.shared.turn.see_job(&job);
             found.insert(job.id, Found { job, lane: number });
         }
         missing.retain(|id| !found.contains_key(&job_id(*id)));
@@ -164,7 +166,7 @@ impl<'a> Batch<'a> {
         self.redriven.iter().chain(&self.lives).map(|job| &job.lane)
     }
 
-    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<Freed, VerbError> {
+    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<Touched, VerbError> {
         redrive(session, &self.redriven).await?;
         change_lives(session, &self.lives).await?;
         let (now, keep) = (self.now, self.keep);
@@ -184,8 +186,7 @@ impl<'a> Batch<'a> {
                 writes.end_key(*lane, key.to_string(), job.id, State::Cancelled, until);
             }
         }
-        let mut freed = writes.flush(session, now, None).await?;
-        freed.look_at(self.redriven.iter().chain(&self.lives));
+        let touched = writes.flush(session, now, None).await?;
         let mut lines = Vec::with_capacity(self.notes.len());
         for (what, job, before, after) in &self.notes {
             let (job, kind) = (Some(job.id), Some(&job.lane.kind));
@@ -194,7 +195,7 @@ impl<'a> Batch<'a> {
         if !lines.is_empty() {
             audit(session, now, &lines).await?;
         }
-        Ok(freed)
+        Ok(touched)
     }
 }
 

@@ -208,6 +208,7 @@ impl<'a> Wish<'a> {
             let id = job_id(row.try_get(ID)?);
             let read = read_claimed(row, lane, self.claim.holder);
             let Some(job) = unreadable.check(id, read)? else { continue };
+            self.store.shared.turn.see_job(&job);
             places.push((Lease { job: job.id, fence: job.fence }, row.try_get(PLACE)?));
             jobs.push((nth, row.try_get(SEQ)?, job));
         }
@@ -216,6 +217,8 @@ impl<'a> Wish<'a> {
         // A list with a job that is never settled is left to the sweep.
         let list = list.zip(at).filter(|_| unreadable.is_empty());
         self.store.shared.places.remember(&places, list);
+        let grouped = jobs.iter().map(|(_, _, job)| job).filter(|job| job.group.is_some());
+        self.store.shared.places.remember_groups(grouped.map(|job| job.id));
         // An update returns its rows in no particular order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
         let at = at.map(instant);

@@ -16,17 +16,18 @@ use super::insert::{find_states, lanes_changed, lost_job};
 use super::numbered_lanes::lanes;
 use crate::audit::document;
 use crate::duplicates::{GONE, SUBMIT, wakes};
+use crate::groups::Line;
 use crate::payload::payload_hash;
 use rewheel_core::store::{Inserted, Refusal, StoreChange, StoreError};
 use rewheel_core::{
     AuditFields, Job, JobId, Key, KindName, NewJob, OnDuplicate, OnKey, State, Timestamp, Waits,
     replaced_facts,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
 /// How often it begins again. Each time, another transaction has stored a job with one of the keys.
-const ROUNDS_MAX: usize = 32;
+pub(super) const ROUNDS_MAX: usize = 32;
 
 /// Fills in the results of jobs that replaced another job when the batch was sent before.
 pub(super) async fn answer_sent_before(
@@ -98,12 +99,14 @@ struct Known {
     has_expired: bool,
 }
 
-/// Decides about the jobs that have a key, and takes their keys.
+/// Decides about the jobs that have a key, and takes their keys. Adds the lines of locked jobs to `lines`: the caller looks at them
+/// after the commit.
 pub(super) async fn resolve(
     session: &Session<'_>,
     jobs: &[NewJob],
     now: Timestamp,
     answers: &mut [Option<Inserted>],
+    lines: &mut BTreeSet<Line>,
 ) -> Result<Resolved, VerbError> {
     let groups = groups(jobs, answers);
     if groups.is_empty() {
@@ -111,7 +114,7 @@ pub(super) async fn resolve(
     }
     session.execute(&DUPLICATES_BEGIN, &[]).await?;
     for _ in 0..ROUNDS_MAX {
-        if let Some(folds) = fold(session, &groups, jobs, now).await? {
+        if let Some(folds) = fold(session, &groups, jobs, now, lines).await? {
             session.execute(&DUPLICATES_END, &[]).await?;
             let mut resolved = Resolved::default();
             folds.into_iter().for_each(|fold| fold.finish(answers, &mut resolved));
@@ -129,12 +132,14 @@ async fn fold<'a>(
     groups: &'a [Group<'a>],
     jobs: &[NewJob],
     now: Timestamp,
+    lines: &mut BTreeSet<Line>,
 ) -> Result<Option<Vec<Fold<'a>>>, VerbError> {
     let mut known = find(session, groups, now).await?;
     let to_lock: Vec<JobId> = to_lock(groups, &known).collect();
     let mut locked: HashMap<JobId, Job> = HashMap::new();
     if !to_lock.is_empty() {
         locked.extend(lock(session, to_lock).await?);
+        lines.extend(locked.values().filter_map(Line::of_job));
         // One may have been claimed or ended meanwhile.
         known = find(session, groups, now).await?;
         if self::to_lock(groups, &known).any(|job| !locked.contains_key(&job)) {

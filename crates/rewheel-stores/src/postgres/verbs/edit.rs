@@ -6,6 +6,7 @@ use super::super::row::uuid;
 use super::super::session::{Param, Session};
 use super::super::statements::{EDIT_DEAD, EDIT_LIVE, GET_FINISHED, LOCK_DEAD, LOCK_LIVE, Sql};
 use super::audit::{Line, audit};
+use super::groups::Touched;
 use super::insert::PAYLOAD_BYTES_MAX;
 use rewheel_core::store::{Change, ChangeVerb, Changed};
 use rewheel_core::{Actor, Job, JobId, State, Timestamp, Wanted};
@@ -16,8 +17,10 @@ pub(super) async fn edit(
     change: &Change,
     by: &Actor,
     now: Timestamp,
+    touched: &mut Touched,
 ) -> Result<Changed, VerbError> {
     let Some(before) = lock(session, change.job).await? else { return Ok(Changed::NotFound) };
+    touched.lock_all(std::iter::once(&before));
     if change.if_version.is_some_and(|version| version != before.version) {
         return Ok(Changed::VersionChanged(before.version));
     }

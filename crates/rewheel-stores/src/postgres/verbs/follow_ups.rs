@@ -1,8 +1,10 @@
 //! Stores the jobs that settlements submit.
 
 use super::super::error::VerbError;
-use super::super::session::Session;
-use super::groups::Freed;
+use super::super::row::{job_id, tenant_text, uuid};
+use super::super::session::{Param, Session};
+use super::super::statements::FIND_REPLACED;
+use super::groups::Touched;
 use super::insert::{Insertion, find_states, lanes_changed};
 use super::kinds;
 use super::numbered_lanes::{Numbered, lanes};
@@ -11,9 +13,11 @@ use crate::follow_ups::{FollowUps, Letter};
 use crate::groups::Line;
 use rewheel_core::store::{Insert, Inserted, Settlement, StoreChange};
 use rewheel_core::{
-    Actor, Cause, Fence, HolderId, Lane, NewJob, Retain, State, Timestamp, Transition,
+    Actor, Cause, Fence, HolderId, JobId, Lane, NewJob, OnDuplicate, Retain, State, Timestamp,
+    Transition,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use uuid::Uuid;
 
 /// The settlements of a transaction that were applied and submit jobs, each with the lane of its job.
 pub(super) type Submitting<'a> = Vec<(&'a Settlement, i32)>;
@@ -27,13 +31,51 @@ pub(in super::super) struct Stored {
     pub(in super::super) woken: Option<StoreChange>,
 }
 
+/// The follow-ups that replace a job that waits, as one array per column: parent, kind, tenant and key.
+#[derive(Default)]
+pub(super) struct Replacing<'a> {
+    parents: Vec<Uuid>,
+    kinds: Vec<&'a str>,
+    tenants: Vec<&'a str>,
+    keys: Vec<&'a str>,
+}
+
+impl<'a> Replacing<'a> {
+    pub(super) fn of(settlements: &'a [Settlement]) -> Replacing<'a> {
+        let mut replacing = Replacing::default();
+        for settled in settlements {
+            for job in &settled.follow_ups {
+                let Some(key) = &job.key else { continue };
+                if job.duplicates.on_duplicate() == OnDuplicate::Replace {
+                    replacing.parents.push(uuid(settled.lease.job));
+                    replacing.kinds.push(job.kind.as_str());
+                    replacing.tenants.push(tenant_text(job.tenant.as_ref()));
+                    replacing.keys.push(key.as_str());
+                }
+            }
+        }
+        replacing
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// Finds the jobs that they would replace, without locking them.
+    pub(super) async fn find(&self, session: &Session<'_>) -> Result<BTreeSet<JobId>, VerbError> {
+        let params: [Param<'_>; 4] = [&self.parents, &self.kinds, &self.tenants, &self.keys];
+        let rows = session.query(&FIND_REPLACED, &params).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
+    }
+}
+
 /// Stores the jobs in the transaction of the settle that submits them.
 pub(super) async fn store(
     session: &Session<'_>,
     submitting: Submitting<'_>,
     by: (HolderId, &Actor),
     now: Timestamp,
-    freed: &mut Freed,
+    touched: &mut Touched,
 ) -> Result<Stored, VerbError> {
     if submitting.is_empty() {
         return Ok(Stored { jobs: Vec::new(), answers: Vec::new(), now, woken: None });
@@ -47,18 +89,18 @@ pub(super) async fn store(
     }
     let jobs = std::mem::take(&mut follow_ups.jobs);
     let insert = FollowUps::insert(&jobs);
-    let (answers, woken) = careful(session, &insert).await?;
+    let (answers, woken) = careful(session, &insert, touched).await?;
     follow_ups.jobs = jobs;
     follow_ups.refused(&answers);
-    freed.merge(bury(session, &follow_ups, by, now).await?);
-    // The new jobs are released after the commit.
-    freed.lines.extend(follow_ups.jobs.iter().filter_map(Line::of_new));
+    touched.merge(bury(session, &follow_ups, by, now).await?);
+    touched.look_at(follow_ups.jobs.iter().filter_map(Line::of_new));
     Ok(Stored { jobs: follow_ups.jobs, answers, now, woken })
 }
 
 async fn careful(
     session: &Session<'_>,
     insert: &Insert<'_>,
+    touched: &mut Touched,
 ) -> Result<(Vec<Inserted>, Option<StoreChange>), VerbError> {
     if insert.jobs.is_empty() {
         return Ok((Vec::new(), None));
@@ -67,6 +109,7 @@ async fn careful(
     let mut insertion = Insertion::new(insert, Numbered::new(insert.jobs, numbers));
     // A kind was deleted meanwhile: the caller repeats the settle.
     let answers = insertion.careful(session).await?.ok_or_else(lanes_changed)?;
+    touched.look_at(std::mem::take(&mut insertion.lines));
     Ok((answers, insertion.woken))
 }
 
@@ -82,12 +125,12 @@ async fn bury(
     follow_ups: &FollowUps,
     (holder, who): (HolderId, &Actor),
     now: Timestamp,
-) -> Result<Freed, VerbError> {
+) -> Result<Touched, VerbError> {
     let known = find_states(session, follow_ups.letters.iter().map(|letter| letter.job.id)).await?;
     let letters: Vec<&Letter> =
         follow_ups.letters.iter().filter(|letter| !known.contains_key(&letter.job.id)).collect();
     if letters.is_empty() {
-        return Ok(Freed::default());
+        return Ok(Touched::default());
     }
     let mut missing = follow_ups.kinds();
     let names: Vec<_> = missing.iter().map(|kind| kind.name.as_str()).collect();

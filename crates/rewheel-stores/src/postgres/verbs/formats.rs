@@ -3,7 +3,7 @@
 use super::super::error::VerbError;
 use super::super::row::counter;
 use super::super::session::Session;
-use super::super::statements::OLDER_HOLDER;
+use super::super::statements::USE_FORMAT;
 use rewheel_core::store::{Inserted, Refusal};
 use rewheel_core::{Format, NewJob};
 use std::collections::BTreeSet;
@@ -14,12 +14,12 @@ pub(super) async fn refuse_for_old_holders(
     jobs: &[NewJob],
     answers: &mut [Option<Inserted>],
 ) -> Result<(), VerbError> {
-    let formats: BTreeSet<Format> = jobs.iter().map(NewJob::format).collect();
+    let open = jobs.iter().zip(&*answers).filter(|(_, answer)| answer.is_none());
+    let formats: BTreeSet<Format> = open.map(|(job, _)| job.format()).collect();
     // The newest first: if no holder is too old for it, none is too old for the others.
     for format in formats.into_iter().rev().filter(|format| *format > Format::FIRST) {
-        let older = session.find(&OLDER_HOLDER, &[&counter(format.get())]).await?;
-        let Some(older) = older else { return Ok(()) };
-        let holder: String = older.try_get(0)?;
+        let row = session.one(&USE_FORMAT, &[&counter(format.get())]).await?;
+        let Some(holder) = row.try_get::<_, Option<String>>(0)? else { return Ok(()) };
         for (job, answer) in jobs.iter().zip(&mut *answers) {
             if answer.is_none() && job.format() == format {
                 let holder = holder.clone();

@@ -1,25 +1,26 @@
 //! Stores new jobs.
 
+mod keys;
+
+pub(super) use self::keys::lost_job;
+
 use super::super::PostgresStore;
-use super::super::error::{VerbError, broken, unreadable};
+use super::super::error::{VerbError, unreadable};
 use super::super::job_columns::array_params;
 use super::super::lanes::Names;
-use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
+use super::super::row::{holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{
-    FIND_KEYS, FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY, TAKE_KEYS,
-};
+use super::super::statements::{FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY};
 use super::duplicates::{self, Resolved};
 use super::formats::refuse_for_old_holders;
 use super::numbered_lanes::{Numbered, lanes};
 use crate::batch::{check_backoff, leave_out};
 use crate::duplicates::has_twins;
 use crate::groups::{Line, Release};
-use crate::payload::payload_hash;
 use rewheel_core::store::{
     Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError, StoreResult,
 };
-use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Lane, NewJob, State, Timestamp};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
@@ -40,7 +41,8 @@ impl PostgresStore {
             let mut insertion = Insertion::new(insert, lanes);
             if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
                 self.shared.lanes.floors.lower(&insertion.past_due(&answers));
-                self.release_lines(&stored_lines(insert.jobs, &answers), Release::WithInsert).await;
+                self.release_stored(insert.jobs, &answers, std::mem::take(&mut insertion.lines))
+                    .await;
                 self.wake_for(insert.jobs, insertion.now, &answers);
                 if let Some(lanes) = insertion.woken {
                     self.wake(lanes);
@@ -50,6 +52,21 @@ impl PostgresStore {
             self.shared.lanes.forget();
         }
         Err(lanes_changed())
+    }
+
+    /// Releases stored jobs that are the first of their lines, and looks at other lines, whose jobs were locked.
+    async fn release_stored(
+        &self,
+        jobs: &[NewJob],
+        answers: &[Inserted],
+        mut lines: BTreeSet<Line>,
+    ) {
+        lines.extend(stored_lines(jobs, answers));
+        if lines.is_empty() {
+            return;
+        }
+        let stored: Vec<JobId> = stored(jobs, answers).map(|job| job.id).collect();
+        self.release_lines(lines, Release::WithInsert(&stored)).await;
     }
 
     async fn try_insert(
@@ -108,10 +125,17 @@ impl PostgresStore {
 }
 
 /// Returns the lines that stored jobs joined.
-fn stored_lines(jobs: &[NewJob], answers: &[Inserted]) -> BTreeSet<Line> {
-    let stored = jobs.iter().zip(answers);
-    let stored = stored.filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
-    stored.filter_map(|(job, _)| Line::of_new(job)).collect()
+pub(in super::super) fn stored_lines<'j>(
+    jobs: &'j [NewJob],
+    answers: &'j [Inserted],
+) -> impl Iterator<Item = Line> {
+    stored(jobs, answers).filter_map(Line::of_new)
+}
+
+/// Returns the jobs that were stored.
+fn stored<'j>(jobs: &'j [NewJob], answers: &'j [Inserted]) -> impl Iterator<Item = &'j NewJob> {
+    let is_stored = |(_, answer): &(_, &Inserted)| matches!(answer, Inserted::Created { .. });
+    jobs.iter().zip(answers).filter(is_stored).map(|(job, _)| job)
 }
 
 /// The error when the cached lanes were out of date twice.
@@ -131,12 +155,15 @@ pub(in super::super) struct Insertion<'a> {
     now: Timestamp,
     /// The lanes of replaced jobs that engines must look at again after the commit.
     pub(super) woken: Option<StoreChange>,
+    /// The lines of replaced jobs, to look at after the commit: nobody could release their jobs meanwhile.
+    pub(in super::super) lines: BTreeSet<Line>,
 }
 
 impl<'a> Insertion<'a> {
     pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Numbered) -> Insertion<'a> {
         let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
-        Insertion { insert, lanes, direct, now: Timestamp::from_millis(0), woken: None }
+        let (now, lines) = (Timestamp::from_millis(0), BTreeSet::new());
+        Insertion { insert, lanes, direct, now, woken: None, lines }
     }
 
     /// Returns whether all results follow from the time alone: then one statement is enough.
@@ -176,7 +203,7 @@ impl<'a> Insertion<'a> {
         let resolved = if jobs.iter().all(|job| job.duplicates.is_default()) {
             Resolved::default()
         } else {
-            duplicates::resolve(session, jobs, self.now, &mut answers).await?
+            duplicates::resolve(session, jobs, self.now, &mut answers, &mut self.lines).await?
         };
         let twins = self.keys(session, &resolved.fresh, &mut answers).await?;
         // Leave it out until the result of the other job is known.
@@ -336,138 +363,6 @@ impl<'a> Insertion<'a> {
         }
         Ok(())
     }
-
-    /// Takes the keys of jobs to store that do not have them yet, and fills in the results of jobs whose key belongs to another job. Returns the jobs whose key
-    /// belongs to another job of the same batch, with that job.
-    async fn keys(
-        &self,
-        session: &Session<'_>,
-        have_keys: &HashSet<usize>,
-        answers: &mut [Option<Inserted>],
-    ) -> Result<HashMap<usize, usize>, VerbError> {
-        let mut keyed: Vec<(usize, &NewJob, &Key)> = Vec::new();
-        for (place, job) in self.insert.jobs.iter().enumerate() {
-            let is_open = answers[place].is_none() && !have_keys.contains(&place);
-            if let Some(key) = job.key.as_ref().filter(|_| is_open) {
-                keyed.push((place, job, key));
-            }
-        }
-        self.answer_known(session, &keyed, answers).await?;
-        keyed.retain(|(place, ..)| answers[*place].is_none());
-        // If several jobs have the same key, the first takes it. A job whose deadline has passed takes none.
-        let mut twins = HashMap::new();
-        let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();
-        keyed.retain(|(place, job, key)| {
-            let name = (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str());
-            match first.get(&name) {
-                Some(other) => drop(twins.insert(*place, *other)),
-                None if job.is_too_late(self.now) => {}
-                None => drop(first.insert(name, *place)),
-            }
-            first.get(&name) == Some(place)
-        });
-        if keyed.is_empty() {
-            return Ok(twins);
-        }
-        let taken = self.take(session, &keyed).await?;
-        keyed.retain(|(_, job, _)| !taken.contains(&job.id));
-        if keyed.is_empty() {
-            return Ok(twins);
-        }
-        // Another transaction took the key and has committed. The twins of this job are duplicates of that transaction's job, too.
-        let lost: HashSet<usize> = keyed.iter().map(|(place, ..)| *place).collect();
-        for (place, first) in &twins {
-            let job = &self.insert.jobs[*place];
-            if let Some(key) = job.key.as_ref().filter(|_| lost.contains(first)) {
-                keyed.push((*place, job, key));
-            }
-        }
-        twins.retain(|_, first| !lost.contains(first));
-        self.answer_known(session, &keyed, answers).await?;
-        if keyed.iter().any(|(place, ..)| answers[*place].is_none()) {
-            let why = "a key was released at the same time: repeat the request";
-            return Err(StoreError::Unavailable(why.into()).into());
-        }
-        Ok(twins)
-    }
-
-    async fn take(
-        &self,
-        session: &Session<'_>,
-        keyed: &[(usize, &NewJob, &Key)],
-    ) -> Result<HashSet<JobId>, VerbError> {
-        let names = KeyNames::of(keyed);
-        let jobs: Vec<Uuid> = keyed.iter().map(|(_, job, _)| uuid(job.id)).collect();
-        let hashes: Vec<[u8; 32]> =
-            keyed.iter().map(|(_, job, _)| payload_hash(&job.payload)).collect();
-        let hashes: Vec<&[u8]> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
-        let now = self.now.as_millis();
-        let params: [Param<'_>; 6] =
-            [&now, &names.kinds, &names.tenants, &names.keys, &jobs, &hashes];
-        let rows = session.query(&TAKE_KEYS, &params).await?;
-        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
-    }
-
-    /// Fills in the results of jobs whose key belongs to another stored job.
-    async fn answer_known(
-        &self,
-        session: &Session<'_>,
-        keyed: &[(usize, &NewJob, &Key)],
-        answers: &mut [Option<Inserted>],
-    ) -> Result<(), VerbError> {
-        if keyed.is_empty() {
-            return Ok(());
-        }
-        let names = KeyNames::of(keyed);
-        let now = self.now.as_millis();
-        let params: [Param<'_>; 4] = [&now, &names.kinds, &names.tenants, &names.keys];
-        for row in session.query(&FIND_KEYS, &params).await? {
-            let nth = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(1) - 1;
-            let (place, job, _) = keyed[nth];
-            let known = job_id(row.try_get(1)?);
-            let hash: &[u8] = row.try_get(2)?;
-            answers[place] = Some(if hash != payload_hash(&job.payload) {
-                Inserted::Refused(Refusal::KeyReused { job: known })
-            } else {
-                let state = row.try_get::<_, Option<&str>>(3)?.ok_or_else(|| lost_job(known))?;
-                let state = state.parse().map_err(|_| unreadable("a state"))?;
-                Inserted::Duplicate { job: known, state }
-            });
-        }
-        Ok(())
-    }
-
-    /// Fills in the results of jobs whose key belongs to another job of the same batch.
-    fn answer_twins(&self, answers: &mut [Option<Inserted>], twins: &HashMap<usize, usize>) {
-        for (place, first) in twins {
-            let (job, other) = (&self.insert.jobs[*place], &self.insert.jobs[*first]);
-            let leased =
-                matches!(&answers[*first], Some(Inserted::Created { leased: Some(_), .. }));
-            let state = if leased { State::Leased } else { State::Scheduled };
-            answers[*place] = Some(if job.payload == other.payload {
-                Inserted::Duplicate { job: other.id, state }
-            } else {
-                Inserted::Refused(Refusal::KeyReused { job: other.id })
-            });
-        }
-    }
-}
-
-/// Names of keys as one array per column.
-struct KeyNames<'a> {
-    kinds: Vec<&'a str>,
-    tenants: Vec<&'a str>,
-    keys: Vec<&'a str>,
-}
-
-impl<'a> KeyNames<'a> {
-    fn of(keyed: &[(usize, &'a NewJob, &'a Key)]) -> KeyNames<'a> {
-        KeyNames {
-            kinds: keyed.iter().map(|(_, job, _)| job.kind.as_str()).collect(),
-            tenants: keyed.iter().map(|(_, job, _)| tenant_text(job.tenant.as_ref())).collect(),
-            keys: keyed.iter().map(|(_, _, key)| key.as_str()).collect(),
-        }
-    }
 }
 
 pub(super) async fn find_states(
@@ -489,11 +384,4 @@ pub(super) async fn find_states(
 
 fn finish(answers: Vec<Option<Inserted>>) -> Vec<Inserted> {
     answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect()
-}
-
-pub(super) fn lost_job(job: JobId) -> VerbError {
-    let what = format!(
-        "an idempotency key refers to job {job}, which does not exist: run `rewheel doctor`"
-    );
-    VerbError::Said(broken(what, None))
 }

@@ -14,7 +14,7 @@ use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult, Sweep};
 use rewheel_core::{
-    Actor, Cause, Failure, HolderId, JobEvent, Lane, Retain, State, Timestamp, Transition,
+    Actor, Cause, Failure, HolderId, JobEvent, JobId, Lane, Retain, State, Timestamp, Transition,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -147,7 +147,7 @@ async fn sweep(
     let overdue = now.min(watched.until).as_millis();
     let params: [Param<'_>; 3] = [&overdue, &count(limit as u64), &millis(watched.since)];
     let rows = session.query(&SWEEP, &params).await?;
-    let (taken, lanes) = read_taken(session, &rows).await?;
+    let Taken { jobs: taken, lanes, .. } = read_taken(session, &rows).await?;
     let mut change = StoreChange::default();
     if taken.is_empty() {
         return Ok((Vec::new(), change, Freed::default()));
@@ -179,8 +179,8 @@ async fn sweep(
             writes.end(live, to, failure, None, (now, keep));
         }
     }
-    let freed = writes.flush(session, now, None).await?;
-    Ok((events, change, freed))
+    let touched = writes.flush(session, now, None).await?;
+    Ok((events, change, touched.leave(session, now).await?))
 }
 
 async fn deadlines(
@@ -192,7 +192,7 @@ async fn deadlines(
     let leased = now.as_millis().saturating_sub(millis(grace));
     let rows =
         session.query(&DEADLINES, &[&now.as_millis(), &leased, &count(limit as u64)]).await?;
-    let (late, lanes) = read_taken(session, &rows).await?;
+    let Taken { jobs: late, lanes, unreadable } = read_taken(session, &rows).await?;
     let who = Actor::engine();
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(late.len());
@@ -210,15 +210,21 @@ async fn deadlines(
         writes.note(&live, &Transition { failure: Some(&failure), ..transition }, &who);
         writes.end(live, State::Dead, Some(failure), None, (now, Retain::default()));
     }
-    let freed = writes.flush(session, now, None).await?;
-    Ok((events, freed))
+    let mut touched = writes.flush(session, now, None).await?;
+    unreadable.into_iter().for_each(|job| touched.lock(job));
+    Ok((events, touched.leave(session, now).await?))
 }
 
-/// Reads locked jobs, each with its previous holder, and their lanes. Sets unreadable jobs aside.
-async fn read_taken(
-    session: &Session<'_>,
-    rows: &[Row],
-) -> Result<(Vec<(Live, Option<HolderId>)>, HashMap<i32, Lane>), VerbError> {
+/// Locked jobs.
+struct Taken {
+    /// Each with its previous holder.
+    jobs: Vec<(Live, Option<HolderId>)>,
+    lanes: HashMap<i32, Lane>,
+    unreadable: Vec<JobId>,
+}
+
+/// Reads locked jobs and their lanes. Sets unreadable jobs aside.
+async fn read_taken(session: &Session<'_>, rows: &[Row]) -> Result<Taken, VerbError> {
     let lanes = super::read::lanes(session, rows, 1).await?;
     let mut unreadable = Unreadable::default();
     let mut taken = Vec::with_capacity(rows.len());
@@ -229,7 +235,7 @@ async fn read_taken(
         }
     }
     unreadable.set_aside(session).await?;
-    Ok((taken, lanes))
+    Ok(Taken { jobs: taken, lanes, unreadable: unreadable.jobs().collect() })
 }
 
 fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, VerbError> {

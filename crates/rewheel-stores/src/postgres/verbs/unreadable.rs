@@ -34,6 +34,10 @@ impl Unreadable {
         self.0.is_empty()
     }
 
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.0.iter().map(|(job, _)| *job)
+    }
+
     /// Pauses the jobs in the caller's transaction.
     pub(super) async fn set_aside(&self, session: &Session<'_>) -> Result<(), VerbError> {
         if self.0.is_empty() {

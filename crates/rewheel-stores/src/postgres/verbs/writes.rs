@@ -9,7 +9,7 @@ use super::super::statements::{
     LET_GO, TRIM_ATTEMPTS,
 };
 use super::audit::{Noted, write_notes};
-use super::groups::{self, Freed};
+use super::groups::Touched;
 use super::results::{self, Ran, Rans};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
@@ -93,9 +93,8 @@ pub(super) struct Writes<'a> {
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
     attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
     noted: Vec<Noted>,
-    /// Jobs of groups that end, and those that become dead letters.
-    left: Vec<Uuid>,
-    died: Vec<Uuid>,
+    /// The jobs of groups.
+    touched: Touched,
 }
 
 struct LetGo<'a> {
@@ -161,8 +160,11 @@ impl<'a> Writes<'a> {
             live.fence = live.fence.next();
         }
         if live.grouped {
-            let line = if state == State::Dead { &mut self.died } else { &mut self.left };
-            line.push(uuid(live.id));
+            if state == State::Dead {
+                self.touched.die(live.id);
+            } else {
+                self.touched.end(live.id);
+            }
         }
         if state == State::Dead {
             self.dead.push(End { live, settled_by, failure, ran: None });
@@ -219,16 +221,16 @@ impl<'a> Writes<'a> {
 
     /// Takes a job that is not in the hot table out of the line of its group.
     pub(super) fn leave_group(&mut self, job: JobId) {
-        self.left.push(uuid(job));
+        self.touched.end(job);
     }
 
-    /// Writes everything, and returns what it did to lines of groups.
+    /// Writes everything but the lines of groups, and returns the jobs whose lines are left to do.
     pub(super) async fn flush(
         self,
         session: &Session<'_>,
         now: Timestamp,
         holder: Option<(HolderId, i32)>,
-    ) -> Result<Freed, VerbError> {
+    ) -> Result<Touched, VerbError> {
         if let Some((id, number)) = holder {
             write_attempts(session, &self.attempts, id, now).await?;
             write_kept(session, &self.kept, number, now).await?;
@@ -245,10 +247,7 @@ impl<'a> Writes<'a> {
         }
         write_keys(session, &self.keys).await?;
         write_notes(session, &self.noted, now).await?;
-        if self.left.is_empty() && self.died.is_empty() {
-            return Ok(Freed::default());
-        }
-        groups::leave(session, &self.left, &self.died, now).await
+        Ok(self.touched)
     }
 }
 

@@ -12,6 +12,9 @@ use crate::groups::{Line, Release};
 use rewheel_core::store::{GroupsReleased, StoreResult};
 use rewheel_core::{Job, JobId, State};
 
+/// How many lines `stuck_groups` reads with one statement.
+const LINES_READ: usize = 1_000;
+
 impl SqliteStore {
     pub(in super::super) async fn release_lines(
         &self,
@@ -107,7 +110,7 @@ pub(in super::super) const BLOCKED: &str = "blocked";
 pub(super) fn release(
     tx: &mut Transaction<'_, '_>,
     line: &Line,
-    how: Release,
+    how: Release<'_>,
 ) -> Result<bool, VerbError> {
     let Line { key, kind, tenant } = line;
     let next: Option<[u8; 16]> =
@@ -116,11 +119,9 @@ pub(super) fn release(
     let turn: i64 = tx
         .sql(include_str!("../sql/group_head.sql"))?
         .get()
-        .query_row((next, key, kind, tenant), |row| row.get(0))?;
-    let due_min = match how {
-        Release::WithInsert => i64::MIN,
-        Release::AfterWait => tx.now.as_millis(),
-    };
+        .query_row((next, key, kind, tenant, tx.now.as_millis()), |row| row.get(0))?;
+    let is_new = how.inserted().contains(&JobId::from_bytes(next));
+    let due_min = if is_new { i64::MIN } else { tx.now.as_millis() };
     let lane = tx.find(include_str!("../sql/release.sql"), (next, turn, due_min), column)?;
     match lane {
         Some(lane) => tx.report_lane(lane),
@@ -132,6 +133,20 @@ pub(super) fn release(
 fn step_down_dead(tx: &Transaction<'_, '_>, line: &Line) -> Result<(), VerbError> {
     let Line { key, kind, tenant } = line;
     tx.execute(include_str!("../sql/group_step_down_dead.sql"), (key, kind, tenant))?;
+    Ok(())
+}
+
+/// Removes heads and members that are no jobs any more, marks those that are dead letters, and takes the turn from a dead letter that does
+/// not hold up its line: a process of a release that knows no groups may have ended the jobs.
+fn repair(tx: &Transaction<'_, '_>, line: &Line) -> Result<(), VerbError> {
+    let Line { key, kind, tenant } = line;
+    for sql in [
+        include_str!("../sql/group_stale_head.sql"),
+        include_str!("../sql/group_stale_dead.sql"),
+        include_str!("../sql/group_stale_members.sql"),
+    ] {
+        tx.execute(sql, (key, kind, tenant))?;
+    }
     Ok(())
 }
 
@@ -160,7 +175,7 @@ fn check(
 fn release_lines(tx: &mut Transaction<'_, '_>, lines: &[Line]) -> Result<usize, VerbError> {
     let mut released = 0;
     for line in lines {
-        step_down_dead(tx, line)?;
+        repair(tx, line)?;
         released += usize::from(release(tx, line, Release::AfterWait)?);
     }
     Ok(released)
@@ -170,7 +185,13 @@ pub(in super::super) fn stuck_groups(
     tx: &Transaction<'_, '_>,
     limit: usize,
 ) -> Result<u64, VerbError> {
-    let sql = include_str!("../sql/stuck_groups.sql");
-    let found: Option<i64> = tx.find(sql, [count(limit as u64)], column)?;
-    Ok(found.map_or(0, super::super::row::unsigned))
+    let (mut after, mut stuck) = (Line::default(), 0);
+    loop {
+        let (checked, last, needy) = check(tx, &after, LINES_READ)?;
+        stuck += needy.len();
+        match last {
+            Some(last) if checked == LINES_READ && stuck < limit => after = last,
+            Some(_) | None => return Ok(stuck.min(limit) as u64),
+        }
+    }
 }

@@ -66,9 +66,10 @@ fn release(
 ) -> Result<(), VerbError> {
     let stored =
         jobs.iter().zip(answers).filter(|(_, answer)| matches!(answer, Inserted::Created { .. }));
-    let lines: BTreeSet<Line> = stored.filter_map(|(job, _)| Line::of_new(job)).collect();
+    let stored = stored.filter_map(|(job, _)| Some((job.id, Line::of_new(job)?)));
+    let (stored, lines): (Vec<JobId>, BTreeSet<Line>) = stored.unzip();
     for line in &lines {
-        groups::release(tx, line, Release::WithInsert)?;
+        groups::release(tx, line, Release::WithInsert(&stored))?;
     }
     Ok(())
 }
@@ -166,6 +167,9 @@ impl<'a> Insertion<'a> {
             return Ok(None);
         }
         let older = tx.find(include_str!("../sql/older_holder.sql"), [format.get()], column)?;
+        if older.is_none() {
+            tx.execute(include_str!("../sql/use_format.sql"), [format.get()])?;
+        }
         Ok(older.map(|holder| Refusal::HolderTooOld { holder }))
     }
 

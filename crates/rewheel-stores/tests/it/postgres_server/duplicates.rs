@@ -1,9 +1,15 @@
 //! Tests submits by SQL that say what to do about another job with the same key.
 
-use super::support::{Node, counted};
-use rewheel_core::store::{Insert, Inserted, ReadStore, SubmitStore};
-use rewheel_core::{Debounce, Duplicates, JobId, Key, Lane, NewJob, Shard, State, Version, When};
+use super::support::{Node, Stranger, counted, named, soon, until};
+use rewheel_core::store::{
+    Insert, Inserted, ReadStore, Settled, Settlement, SubmitStore, WorkStore,
+};
+use rewheel_core::{
+    Debounce, Duplicates, JobId, Key, Lane, NewJob, OnDuplicate, Shard, State, UniqueUntil,
+    Version, When,
+};
 use rewheel_testkit::{Schema, lane, millis, seconds};
+use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 async fn submit(client: &Client, schema: &str, arguments: &str) -> Result<String, String> {
@@ -120,4 +126,61 @@ async fn what_cannot_be_combined_is_refused_and_changes_nothing() {
     }
     assert_eq!(counted(&visitor, &format!("SELECT count(*) FROM {}.keys", schema.name())).await, 0);
     assert_eq!(node.store.books().await.expect("a store").submitted, 0);
+}
+
+/// A settle ends a key and replaces a job by a follow-up, while a batch replaces that job and takes the key: both lock the job first.
+#[tokio::test]
+async fn a_settle_that_replaces_a_job_and_a_batch_do_not_deadlock() {
+    let schema = Schema::fresh();
+    let name = schema.name();
+    let node = Node::open(&named(&schema, "")).await;
+    node.kinds(&["a"]).await;
+    let keyed = |key: &str, duplicates| {
+        let key = Key::parse(key).ok();
+        NewJob { key, duplicates, payload: node.id().to_bytes().to_vec(), ..node.job("a") }
+    };
+    let replace = Duplicates::default().with_on_duplicate(OnDuplicate::Replace).expect("valid");
+    let claimed = Duplicates::new(Some(UniqueUntil::Claimed), None, None).expect("valid");
+    node.insert(&[keyed("settled", Duplicates::default())]).await;
+    let holder = node.holder().await;
+    let lease = node.claim_only(holder, "a").await.lease();
+    let waiting = node.put(keyed("waiting", Duplicates::default())).await;
+
+    // The settle stops when it has written the key of its job.
+    let barrier = Stranger::at(schema.server()).await;
+    let sql = format!(
+        "CREATE FUNCTION {name}.wait() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_advisory_xact_lock(1919, hashtext('{name}')); RETURN NULL; END $$;
+         CREATE TRIGGER wait AFTER UPDATE ON {name}.keys FOR EACH ROW WHEN (NEW.state = 'succeeded')
+             EXECUTE FUNCTION {name}.wait();
+         SELECT pg_advisory_lock(1919, hashtext('{name}'))"
+    );
+    barrier.batch_execute(&sql).await.expect("a trigger");
+    let waits = async |count| {
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'"
+        );
+        until(&barrier, &sql, count).await;
+    };
+    let (mut settling, mut inserting) = (JoinSet::new(), JoinSet::new());
+    let follow_ups = vec![keyed("waiting", replace)];
+    let settlement = Settlement { follow_ups, ..Settlement::succeed(lease) };
+    let store = node.store.clone();
+    settling.spawn(async move { store.settle(holder, &[settlement]).await.expect("settled") });
+    waits(1).await;
+    let batch = [keyed("waiting", replace), keyed("settled", claimed)];
+    let store = node.store.clone();
+    inserting.spawn(async move { store.insert(&Insert::new(&batch)).await.expect("stored") });
+    waits(2).await;
+    let free = format!("SELECT pg_advisory_unlock(1919, hashtext('{name}'))");
+    barrier.batch_execute(&free).await.expect("the lock is free");
+    let settled = soon("the settle", settling.join_all()).await;
+    assert!(matches!(settled[0][..], [Settled::Applied(_)]), "{settled:?}");
+    let inserted = soon("the batch", inserting.join_all()).await;
+    assert!(
+        matches!(inserted[0][..], [Inserted::Replaced { job, .. }, Inserted::Created { .. }] if job == waiting),
+        "{inserted:?}"
+    );
+    assert_eq!(node.get(waiting).await.version, Version::new(3), "replaced by both");
+    node.balance().await;
 }

@@ -147,7 +147,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
          ALTER TABLE {name}.audit DROP COLUMN submit; DROP FUNCTION {name}.submit_lane; DROP FUNCTION {name}.rewheel_submit; \
          ALTER TABLE {name}.finished DROP COLUMN ran_by, DROP COLUMN started_ms, DROP COLUMN duration_ms, \
          DROP COLUMN success_code; DROP TABLE {name}.results; \
-         DROP TABLE {name}.group_members, {name}.group_heads; DROP INDEX {name}.jobs_blocked; ALTER TABLE {name}.kinds DROP COLUMN blocks_on_dead; \
+         DROP TABLE {name}.group_members, {name}.group_heads, {name}.group_checks, {name}.formats_used, {name}.functions; DROP INDEX {name}.jobs_blocked; ALTER TABLE {name}.kinds DROP COLUMN blocks_on_dead; \
          ALTER TABLE {name}.jobs DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.dead DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.finished DROP COLUMN group_key, DROP COLUMN turn; \

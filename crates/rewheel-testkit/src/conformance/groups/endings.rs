@@ -3,7 +3,7 @@
 use super::{check_blocked, check_lines, claim, claim_one, grouped, line};
 use crate::subject::GRACE;
 use crate::{Subject, seconds};
-use rewheel_core::store::{ChangeVerb, Insert, Inserted, Refusal, Settlement};
+use rewheel_core::store::{ChangeVerb, Insert, Inserted, Refusal, Settlement, StoreError};
 use rewheel_core::{
     Decision, Format, GroupKey, HolderId, NewHolder, NewJob, Retain, Role, State, Timestamp, When,
 };
@@ -171,4 +171,46 @@ pub async fn wait_for_the_last_old_holder(subject: &Subject) {
     assert!(matches!(answers[1], Inserted::Created { .. }), "{answers:?}");
     subject.store.leave(id).await.unwrap();
     subject.insert(&jobs[..1]).await;
+}
+
+fn old_holder(subject: &Subject, format: Format) -> NewHolder {
+    let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &subject.random);
+    NewHolder { id, name: "old-1".to_owned(), role: Role::Engine, lease_ttl: seconds(15), format }
+}
+
+/// A follow-up that is refused for an old holder becomes a dead letter without its group: that holder would not mark it in the line.
+pub async fn lose_it_if_an_old_holder_lives(subject: &Subject) {
+    subject.kinds(&["mail", "charge"]).await;
+    let (holder, lease) = subject.leased("charge").await;
+    subject.store.join(&old_holder(subject, Format::SCHEDULES)).await.unwrap();
+    let mail = grouped(subject, "customer-17");
+    let follow_ups = vec![mail.clone()];
+    subject.settle(holder, &Settlement { follow_ups, ..Settlement::succeed(lease) }).await;
+    let letter = subject.get(mail.id).await;
+    assert_eq!((letter.state(), letter.group), (State::Dead, None));
+    let message = letter.failure.expect("it says why").message().to_owned();
+    assert!(message.contains("old-1") && message.contains("customer-17"), "{message}");
+}
+
+/// After the first job of a group no holder of a release without groups can register. It may have slept while the job was stored.
+pub async fn keep_old_holders_out(subject: &Subject) {
+    subject.kinds(&["mail"]).await;
+    let join = async |format| {
+        let holder = old_holder(subject, format);
+        subject.store.join(&holder).await.map(|_| holder.id)
+    };
+    let old = join(Format::SCHEDULES).await.unwrap();
+    let jobs = [grouped(subject, "customer-17")];
+    let answers = subject.answers(&Insert::new(&jobs)).await;
+    assert!(matches!(answers[0], Inserted::Refused(_)), "{answers:?}");
+    let other = join(Format::FIRST).await.expect("nothing is stored that it does not know");
+    for id in [old, other] {
+        subject.store.leave(id).await.unwrap();
+    }
+    subject.insert(&jobs).await;
+    for format in [Format::FIRST, Format::SCHEDULES] {
+        let refused = join(format).await;
+        assert!(matches!(refused, Err(StoreError::Rejected(_))), "{refused:?}");
+    }
+    join(Format::CURRENT).await.unwrap();
 }
