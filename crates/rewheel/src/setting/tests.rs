@@ -170,7 +170,7 @@ fn a_limiter_refuses_the_same_values_in_both_forms() {
     refuses!(
         bucket(),
         burst / try_burst(36_501),
-        "invalid burst `36501`: use a burst that refills within a century"
+        "invalid burst `36501`: use a smaller burst or a higher rate; at this rate, the burst needs more than 100 years to refill"
     );
     let window = || RateLimiter::sliding_window(1, seconds(1));
     refuses!(
