@@ -101,7 +101,9 @@ impl RedisStore {
         let woken = Wakeup::default();
         let connections = Connections::new(client.clone(), options.timeout);
         verbs::settings::check(&connections).await?;
-        let hearing = Hearing::start(client, format!("{prefix}wake"), me.clone(), woken.clone());
+        let losses = Arc::clone(&connections.losses);
+        let channel = format!("{prefix}wake");
+        let hearing = Hearing::start(client, channel, me.clone(), woken.clone(), losses);
         let shared = Shared {
             connections,
             prefix,

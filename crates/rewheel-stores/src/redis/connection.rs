@@ -1,10 +1,11 @@
 //! The connections to the server. A broken one is replaced at the next call.
 
 use super::error::{Stage, broken, ends_connection, judge};
-use super::script::Script;
+use super::script::{Effect, Script};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use rewheel_core::store::{StoreError, StoreResult};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -24,6 +25,9 @@ pub(super) enum Use {
 /// A connection, with the number of its opening.
 type Open = (u64, MultiplexedConnection);
 
+/// Counts how often the server was lost. A connection from before that is not used again: a call on it would fail without having been sent.
+pub(super) type Losses = Arc<AtomicU64>;
+
 /// The connections to one server.
 pub(super) struct Connections {
     pub(super) client: Client,
@@ -31,6 +35,9 @@ pub(super) struct Connections {
     pub(super) address: String,
     timeout: Duration,
     slots: [Mutex<Option<Open>>; 3],
+    pub(super) losses: Losses,
+    /// The number of losses when each connection was opened.
+    losses_before: [AtomicU64; 3],
     opened: AtomicU64,
     closed: AtomicBool,
     /// Connections live on the runtime that opened the store: that of a caller may end before.
@@ -44,6 +51,8 @@ impl Connections {
             client,
             timeout,
             slots: Default::default(),
+            losses: Losses::default(),
+            losses_before: Default::default(),
             opened: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             runtime: Handle::current(),
@@ -63,9 +72,15 @@ impl Connections {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StoreError::Closed);
         }
-        if let Some(open) = &*slot {
+        let (losses, before) =
+            (self.losses.load(Ordering::Relaxed), &self.losses_before[place as usize]);
+        if let Some(open) = &*slot
+            && before.load(Ordering::Relaxed) == losses
+        {
             return Ok(open.clone());
         }
+        before.store(losses, Ordering::Relaxed);
+        *slot = None;
         let (client, config) = (
             self.client.clone(),
             AsyncConnectionConfig::new()
@@ -100,14 +115,21 @@ impl Connections {
         command: &Cmd,
         stage: Stage,
     ) -> StoreResult<Result<Value, RedisError>> {
-        let (number, mut connection) = self.open(place).await?;
-        match connection.send_packed_command(command).await {
-            Ok(Value::ServerError(error)) => Ok(Err(error.into())),
-            Err(error) if ends_connection(&error) => {
-                self.forget(place, number).await;
-                Err(judge(error, stage, &self.address))
+        // A read is repeated at once on a new connection: the old one may have been lost while it was idle.
+        let mut may_repeat = stage == Stage::Sent(Effect::Reads);
+        loop {
+            let (number, mut connection) = self.open(place).await?;
+            match connection.send_packed_command(command).await {
+                Ok(Value::ServerError(error)) => return Ok(Err(error.into())),
+                Err(error) if ends_connection(&error) => {
+                    self.forget(place, number).await;
+                    if !may_repeat || error.is_timeout() {
+                        return Err(judge(error, stage, &self.address));
+                    }
+                    may_repeat = false;
+                }
+                answer => return Ok(answer),
             }
-            answer => Ok(answer),
         }
     }
 

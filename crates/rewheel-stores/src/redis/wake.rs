@@ -1,5 +1,6 @@
 //! Hears what other nodes report, by subscribing to a channel of the server.
 
+use super::connection::Losses;
 use super::pack::Packed;
 use super::values::read_lane;
 use crate::wakeup::Wakeup;
@@ -30,9 +31,15 @@ pub(super) struct Hearing {
 }
 
 impl Hearing {
-    pub(super) fn start(client: Client, channel: String, me: Vec<u8>, woken: Wakeup) -> Hearing {
+    pub(super) fn start(
+        client: Client,
+        channel: String,
+        me: Vec<u8>,
+        woken: Wakeup,
+        losses: Losses,
+    ) -> Hearing {
         let listens = Arc::new(AtomicBool::new(false));
-        let line = Line { client, channel, me, woken, listens: Arc::clone(&listens) };
+        let line = Line { client, channel, me, woken, listens: Arc::clone(&listens), losses };
         let mut task = JoinSet::new();
         let stop = task.spawn(line.run());
         Hearing { listens, stop, _task: task }
@@ -56,6 +63,7 @@ struct Line {
     me: Vec<u8>,
     woken: Wakeup,
     listens: Arc<AtomicBool>,
+    losses: Losses,
 }
 
 impl Line {
@@ -65,6 +73,10 @@ impl Line {
         loop {
             let heard = self.once().await;
             let was_listening = self.listens.swap(false, Ordering::Relaxed);
+            if was_listening {
+                // Whatever ended this connection has probably ended the others.
+                self.losses.fetch_add(1, Ordering::Relaxed);
+            }
             if let Err(error) = heard {
                 tracing::debug!(%error, "failed to listen for reports of other nodes: polling only");
             }

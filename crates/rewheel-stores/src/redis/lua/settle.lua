@@ -3,9 +3,10 @@
 -- {include base spare holder lane job audit group ending store settle}
 local origin, holder, settlements = A[2], A[3], A[4]
 
--- Positions in a settlement.
-local JOB, FENCE, TO, TO_IF_PAUSED, TO_IF_CANCELLED, USES, AFTER, BECAUSE, HOLD, KEEP_JOB, KEEP_KEY = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local FAILURE, RECORD, SUCCESS, RESULT, NEW_PAYLOAD, FOLLOW_UPS, PLAIN = 12, 13, 14, 15, 16, 17, 18
+-- Positions in a settlement. A plain one, a success and nothing else, has only those of the first line.
+local JOB, FENCE, PLAIN, KEEP_JOB, KEEP_KEY, SUCCESS = 1, 2, 3, 4, 5, 6
+local TO, TO_IF_PAUSED, TO_IF_CANCELLED, USES, AFTER, BECAUSE, HOLD = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, RECORD, RESULT, NEW_PAYLOAD, FOLLOW_UPS = 14, 15, 16, 17, 18
 
 local is_alive = alive(holder)
 local pruned = 0
@@ -84,6 +85,9 @@ local function record(j, s)
 end
 
 local function settle_slow(s)
+    if s[PLAIN] == 1 then
+        s[TO], s[TO_IF_PAUSED], s[TO_IF_CANCELLED], s[USES], s[FAILURE] = 'S', 'S', 'S', 1, ''
+    end
     local j, answer = guard(s[JOB], holder, s[FENCE], SETTLED)
     if not j then
         return answer

@@ -111,17 +111,26 @@ pub(super) fn new_job(new: &NewJob, letter: Option<Args>) -> Args {
     });
     let hash = new.key.as_ref().map(|_| payload_hash(&new.payload));
     let duplicates = new.duplicates;
-    Args::default()
+    let args = Args::default()
         .bytes(&new.id.to_bytes())
         .number(body.flags.into())
         .count(body.head)
         .bytes(&body.tail)
         .bytes(&lane_name(&new.lane()))
         .flag(due_is_time)
-        .number(due)
-        .number(limit)
+        .number(due);
+    let format = new.format().get();
+    if (body.flags, format) == (0, 0)
+        && body.big.is_none()
+        && too_large.is_none()
+        && letter.is_none()
+    {
+        // Most jobs: the rest is missing.
+        return args;
+    }
+    args.number(limit)
         .number(deadline)
-        .number(new.format().get().into())
+        .number(format.into())
         .maybe_bytes(field.as_deref())
         .maybe_bytes(hash.as_ref().map(<[u8; 32]>::as_slice))
         .flag(duplicates.on_duplicate() == OnDuplicate::Replace)

@@ -76,25 +76,28 @@ fn settlement(one: &Settlement, lane: Option<&Lane>) -> Args {
     let wait = decision.wait();
     let is_plain = one.is_plain_success() && one.is_plain() && one.result.is_none();
     let success = one.is_plain_success().then(|| success(one));
-    Args::default()
+    let args = Args::default()
         .bytes(&one.lease.job.to_bytes())
         .number(number(one.lease.fence.get()))
-        .bytes(letter(decision.state(None)))
+        .flag(is_plain)
+        .millis(one.keep.job)
+        .millis(one.keep.key)
+        .maybe_bytes(success.as_deref());
+    if is_plain {
+        return args;
+    }
+    args.bytes(letter(decision.state(None)))
         .bytes(letter(decision.state(Some(Wanted::Pause))))
         .bytes(letter(decision.state(Some(Wanted::Cancel))))
         .flag(decision.uses_attempt())
         .maybe_number(wait.map(|(after, _)| millis(after)))
         .number(wait.map_or(0.0, |(_, reason)| because(reason)))
         .millis(one.hold)
-        .millis(one.keep.job)
-        .millis(one.keep.key)
         .bytes(&failure.map(write_failure).unwrap_or_default())
         .maybe_bytes(one.failure.as_ref().map(|failure| record(one, failure)).as_deref())
-        .maybe_bytes(success.as_deref())
         .maybe_bytes(one.result.as_ref().map(write_result).as_deref())
         .maybe_bytes(one.payload.as_deref())
         .maybe_list(lane.map(|lane| super::follow_ups::follow_ups(one, lane)))
-        .flag(is_plain)
 }
 
 /// The part of an attempt's record that the caller knows.

@@ -89,7 +89,8 @@ async fn a_replica_is_unavailable_for_writes() {
 
 #[tokio::test]
 async fn a_wrong_password_needs_a_person() {
-    let server = Server::start("--requirepass hunter2").await;
+    let server = Server::start("").await;
+    let _: () = server.command(&["CONFIG", "SET", "requirepass", "hunter2"]);
     let error = server.open().await.unwrap_err();
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
     assert!(!error.with_causes().contains("hunter2"));

@@ -25,6 +25,7 @@ async fn a_submit_wakes_the_other_nodes() {
         listens(&other).await;
         let mut watch = other.watch();
         let batch = jobs(&Random::thread(), 1, 10);
+        listens(&one).await;
         one.insert(&Insert::new(&batch)).await.unwrap();
         let heard = tokio::time::timeout(Duration::from_secs(20), watch.changed()).await;
         let heard = heard.expect("nobody was woken");

@@ -20,13 +20,30 @@ local function count(field, change)
     counted[field] = (counted[field] or 0) + change
 end
 
+-- How many jobs of each lane went from one state to another: by the old state, the new state and the lane.
+local moves = {}
+
 -- Counts jobs of a lane that went from one state to another; an ended or missing job has no state.
 local function shift(lane, from, to, jobs)
+    local leaving = moves[from or '']
+    if not leaving then
+        leaving = {}
+        moves[from or ''] = leaving
+    end
+    local entering = leaving[to or '']
+    if not entering then
+        entering = {}
+        leaving[to or ''] = entering
+    end
+    entering[lane] = (entering[lane] or 0) + jobs
+end
+
+local function add_move(lane, from, to, jobs)
     local kind, tenant = names(lane)
-    if from then
+    if from ~= '' then
         count('k' .. kind .. '\0' .. from, -jobs)
     end
-    if to then
+    if to ~= '' then
         count('k' .. kind .. '\0' .. to, jobs)
     end
     if tenant ~= '' then
@@ -38,12 +55,19 @@ local function shift(lane, from, to, jobs)
 end
 
 local function write_counts()
+    for from, leaving in pairs(moves) do
+        for to, lanes in pairs(leaving) do
+            for lane, jobs in pairs(lanes) do
+                add_move(lane, from, to, jobs)
+            end
+        end
+    end
     for field, change in pairs(counted) do
         if change ~= 0 and redis.call('HINCRBY', P .. 'counts', field, change) == 0 then
             redis.call('HDEL', P .. 'counts', field)
         end
     end
-    counted = {}
+    moves, counted = {}, {}
 end
 
 -- Returns when the first job of a lane is due, or false.

@@ -17,7 +17,7 @@ end
 
 -- Returns the name of a living holder whose release would damage jobs of this format.
 local function too_old(format)
-    if format == 0 then
+    if not format or format == 0 then
         return nil
     end
     if oldest == nil then
@@ -38,7 +38,7 @@ local function due_of(new)
 end
 
 local function deadline_of(new)
-    if new[LIMIT] == 0 then
+    if not new[LIMIT] or new[LIMIT] == 0 then
         return nil
     end
     return new[LIMIT] == 2 and new[DEADLINE_AT] or plus(now, new[DEADLINE_AT])
@@ -47,6 +47,19 @@ end
 local function is_too_late(new, due)
     local deadline = deadline_of(new)
     return deadline ~= nil and (deadline <= now or deadline < due)
+end
+
+-- The start of the body of the job before: most jobs of a batch have the same.
+local last = {}
+
+-- Returns the body of a new job.
+local function body_of(new, place, due, deadline)
+    if last.flags ~= new[FLAGS] or last.head ~= new[HEAD_BYTES] or last.due ~= due or last.deadline ~= deadline then
+        last = { flags = new[FLAGS], head = new[HEAD_BYTES], due = due, deadline = deadline }
+        last.start = struct.pack('>BBI2', 1, new[FLAGS], new[HEAD_BYTES])
+        last.times = struct.pack('>ddd', now, due, deadline or 0)
+    end
+    return last.start .. place .. last.times .. new[TAIL]
 end
 
 -- Returns the job that has a key, if it is still known.
@@ -136,11 +149,11 @@ local function plan_one(new, batch, at, again)
     if owner then
         if owner.waits and new[REPLACES] == 1 then
             return replace_by_key(new, owner, batch)
-        elseif owner.waits or new[UNTIL_CLAIMED] == 0 then
+        elseif owner.waits or new[UNTIL_CLAIMED] ~= 1 then
             return answer_by_key(new, owner)
         end
     end
-    if is_too_late(new, due_of(new)) then
+    if new[LIMIT] and is_too_late(new, due_of(new)) then
         return { 'X', 'D', '' }
     end
     if batch.bodies[at] or batch.ids[new[ID]] then
@@ -230,8 +243,7 @@ end
 local function store(new, seq, direct, batch)
     local due, deadline = due_of(new), deadline_of(new)
     local id, lane, place = new[ID], new[LANE], struct.pack('>I6', seq)
-    local body = struct.pack('>BBI2c6ddd', 1, new[FLAGS], new[HEAD_BYTES], place, now, due, deadline or 0) .. new[TAIL]
-    add('body', id, body)
+    add('body', id, body_of(new, place, due, deadline))
     add('live', 0, id)
     if new[PAYLOAD] then
         add('big', id, new[PAYLOAD])
@@ -347,7 +359,7 @@ local function apply(jobs, answers, batch, direct)
         if what == 'C' then
             seq = seq + 1
             local due, fence = store(new, seq, direct, batch)
-            answer[2], answer[3] = digits(due), fence
+            answer[2], answer[3] = due, fence
             batch.ids[new[ID]] = fence == 1 and 'l' or 's'
         elseif what == 'P' and not answer[3] then
             answer[3] = replace(new, answer[2])
