@@ -28,6 +28,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
+    ("bins", include_str!("migrations/0021_bins.sql")),
 ];
 
 /// The migrations of this release.

@@ -15,6 +15,7 @@ mod round_trips;
 mod races;
 mod restore;
 mod unreadable;
+mod bins;
 mod plans;
 mod old_snapshot;
 mod limits;
