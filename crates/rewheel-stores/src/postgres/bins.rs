@@ -115,7 +115,10 @@ impl Bins {
             Entry::Occupied(flow) => flow.into_mut(),
             Entry::Vacant(place) => place.insert(Flow::new(bin)),
         };
-        flow.go_to(bin);
+        // Concurrent results may be a moment older than the latest ones, whose bin counts.
+        if !flow.go_to(bin) {
+            return;
+        }
         flow.jobs += jobs as u64;
         if flow.jobs < self.jobs_min {
             return;
@@ -155,13 +158,16 @@ impl Flow {
         Flow { bin, jobs: 0, asked: false, asked_next: false }
     }
 
-    /// Continues with another bin, if the time of the jobs has moved on. Concurrent results may be a moment older than the latest.
-    fn go_to(&mut self, bin: Bin) {
-        if bin == self.bin || bin.next() == self.bin {
-            return;
+    /// Continues with another bin, if the time of the jobs has moved on. Returns `false` for jobs of the bin before.
+    fn go_to(&mut self, bin: Bin) -> bool {
+        if bin.next() == self.bin {
+            return false;
         }
-        let asked = bin == self.bin.next() && self.asked_next;
-        *self = Flow { asked, ..Flow::new(bin) };
+        if bin != self.bin {
+            let asked = bin == self.bin.next() && self.asked_next;
+            *self = Flow { asked, ..Flow::new(bin) };
+        }
+        true
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::support::{Node, WITHOUT_BINS, counted, soon};
 use rewheel_core::store::{
-    Filter, PageRequest, ReadStore, Settled, Settlement, Store, StoreResult, WorkStore,
+    Filter, PageRequest, ReadStore, Settled, Settlement, Store, StoreResult,
 };
 use rewheel_core::{GroupKey, HolderId, JobId, Key, NewJob, Retain, State};
 use rewheel_stores::PostgresOptions;
