@@ -5,8 +5,8 @@ use super::super::error::VerbError;
 use super::super::row::{count, millis, unsigned, uuid};
 use super::super::session::Session;
 use super::super::statements::{
-    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_FINISHED_BEFORE, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_LIMITS,
-    PRUNE_RESERVED,
+    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_FINISHED_BEFORE, PRUNE_HOLDERS, PRUNE_KEYS,
+    PRUNE_LEDGER, PRUNE_LIMITS, PRUNE_RESERVED,
 };
 use super::results;
 use rewheel_core::Limits;

@@ -106,7 +106,12 @@ async fn a_bin_is_emptied_when_all_its_jobs_have_expired() {
     assert_eq!((books.submitted, books.finished, books.pruned), (21, 0, 21));
     assert_eq!(books.missing(), 0);
     assert_eq!(scene.bytes().await, 0, "they were deleted one by one");
-    assert_eq!(scene.count("SELECT count(*) FROM {s}.bins WHERE from_ms + width_ms < {s}.now_ms() + 360000").await, 0);
+    assert_eq!(
+        scene
+            .count("SELECT count(*) FROM {s}.bins WHERE from_ms + width_ms < {s}.now_ms() + 360000")
+            .await,
+        0
+    );
 }
 
 /// Five minutes of retention, and twenty minutes of jobs: the tables stay as small as after seven minutes.
@@ -146,7 +151,8 @@ async fn jobs_are_found_in_every_bin() {
         ..node.job("a")
     };
     scene.succeed(std::slice::from_ref(&child), SHORT).await;
-    let in_bin = format!("SELECT count(*) FROM {{s}}.finished_bins WHERE bin > 0 AND id = '{}'", child.id);
+    let in_bin =
+        format!("SELECT count(*) FROM {{s}}.finished_bins WHERE bin > 0 AND id = '{}'", child.id);
     assert_eq!(scene.count(&in_bin).await, 1);
 
     let mut all: Vec<JobId> = Vec::new();
@@ -271,8 +277,12 @@ async fn a_writer_delays_the_end_of_a_bin() {
 async fn a_job_that_has_not_expired_keeps_its_bin() {
     let scene = Scene::new().await;
     scene.fill(5, SHORT).await;
-    scene.sql("UPDATE {s}.finished_bins SET expires_ms = expires_ms + 600000
-                WHERE id = (SELECT id FROM {s}.finished_bins WHERE bin > 0 LIMIT 1)").await;
+    scene
+        .sql(
+            "UPDATE {s}.finished_bins SET expires_ms = expires_ms + 600000
+                WHERE id = (SELECT id FROM {s}.finished_bins WHERE bin > 0 LIMIT 1)",
+        )
+        .await;
     scene.wait(SHORT + MINUTE);
     assert_eq!(scene.node.prune_all().await.finished, 1);
     assert_eq!(scene.binned().await, 5);
@@ -288,7 +298,10 @@ async fn without_an_empty_bin_jobs_are_deleted_one_by_one() {
     let scene = Scene::new().await;
     scene.sql("INSERT INTO {s}.bins (bin, width_ms, from_ms) SELECT n, 1, 1000000000000000 + n FROM generate_series(1, 23) AS n").await;
     let jobs = scene.fill(20, SHORT).await;
-    assert_eq!((scene.binned().await, scene.count("SELECT count(*) FROM {s}.finished_bin_0").await), (0, 21));
+    assert_eq!(
+        (scene.binned().await, scene.count("SELECT count(*) FROM {s}.finished_bin_0").await),
+        (0, 21)
+    );
     assert_eq!(scene.node.get(jobs[0]).await.state(), State::Succeeded);
     scene.wait(SHORT + seconds(1));
     assert_eq!(scene.node.prune_all().await.finished, 21);

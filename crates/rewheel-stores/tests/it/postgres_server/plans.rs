@@ -164,20 +164,25 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
 #[tokio::test]
 async fn finished_jobs_are_found_by_index_in_all_bins() {
     let schema = Schema::fresh();
-    let node = Node::of(&schema).await;
+    let node = Node::open(&named(&schema, "")).await;
     node.kinds(&["a"]).await;
+    // Create the lane.
+    node.submit("a").await;
+    let visitor = schema.connect().await;
+    {
+        // A connection reports its statistics when it ends.
+        let filler = schema.connect().await;
+        fill(&filler, schema.name()).await;
+        let pid = counted(&filler, "SELECT pg_backend_pid()::bigint").await;
+        drop(filler);
+        let open = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+        until(&visitor, &open, 0).await;
+    }
     let holder = node.holder().await;
     let job = node.submit("a").await;
     let lease = node.claim_only(holder, "a").await.lease();
     node.settle(holder, &Settlement::succeed(lease)).await;
     node.store.close().await.expect("it closes");
-    // A separate connection: its reads are reported before the measurement.
-    let filler = schema.connect().await;
-    fill(&filler, schema.name()).await;
-    let pid = counted(&filler, "SELECT pg_backend_pid()::bigint").await;
-    drop(filler);
-    let visitor = schema.connect().await;
-    until(&visitor, &format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"), 0).await;
     let before = rows_read(&visitor, &schema).await;
 
     let node = Node::open(&named(&schema, "")).await;
