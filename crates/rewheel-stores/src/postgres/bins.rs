@@ -34,7 +34,7 @@ const WIDTHS_MS: [i64; 18] = [
 ];
 
 /// A bin spans at most this part of a retention. So a job is deleted late by at most this part, and jobs of one retention fill five to
-/// thirteen bins; there are 23 bins for all retentions.
+/// fourteen bins; there are 19 bins for all retentions.
 const PART: i64 = 5;
 
 /// Jobs with a longer retention are not put into bins: they would occupy all bins for years.

@@ -29,6 +29,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
     ("bins", include_str!("migrations/0021_bins.sql")),
+    ("replica_identity", include_str!("migrations/0022_replica_identity.sql")),
 ];
 
 /// The migrations of this release.

@@ -96,7 +96,7 @@ statements! {
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
-    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8, INT8);
+    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8, INT8);
     CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
@@ -213,7 +213,6 @@ statements! {
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_RESULTS = "sql/prune_results.sql" (INT8, INT8, INT8);
-    PRUNE_TRIES = "sql/prune_tries.sql" (INT2, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
     PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8, BOOL_ARRAY);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);

@@ -16,6 +16,7 @@ mod races;
 mod restore;
 mod unreadable;
 mod bins;
+mod replication;
 mod plans;
 mod old_snapshot;
 mod limits;

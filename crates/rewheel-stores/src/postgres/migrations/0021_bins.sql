@@ -44,29 +44,26 @@ CREATE TABLE rewheel.finished_bins (
     success_code       text,
     payload            bytea    NOT NULL
 ) PARTITION BY LIST (bin);
-CREATE INDEX finished_bins_parent ON rewheel.finished_bins (parent, id) WHERE parent IS NOT NULL;
-CREATE INDEX finished_bins_group ON rewheel.finished_bins (group_key, id) WHERE group_key IS NOT NULL;
--- Under the first fence no attempt can have failed: the others may have records of failed attempts.
-CREATE INDEX finished_bins_tries ON rewheel.finished_bins (fence, id) WHERE fence > 1;
 
--- Bin 0 takes the jobs for which no other bin is open, and is pruned row by row. All bins exist from the start: what runs needs no right
--- to create tables, and a replica gets the same tables. Each has its own primary key, because one of all bins would contain the bin.
+-- Bin 0 takes jobs for which no other bin is open, and jobs that others refer to: retried ones, whose failed attempts are on record, jobs of
+-- groups and follow-ups. It is pruned row by row. So the other bins need one index only, and nothing is left behind when they are
+-- emptied. Each has its own primary key, because one of all bins would contain the bin. All bins exist from the start: what runs needs no
+-- right to create tables, and a replica gets the same tables.
 DO $do$
 BEGIN
-    FOR bin IN 0..23 LOOP
+    FOR bin IN 0..19 LOOP
         EXECUTE format('CREATE TABLE rewheel.finished_bin_%1$s PARTITION OF rewheel.finished_bins (PRIMARY KEY (id)) FOR VALUES IN (%1$s)', bin);
     END LOOP;
 END $do$;
 CREATE INDEX finished_bin_0_expires ON rewheel.finished_bin_0 (expires_ms);
+CREATE INDEX finished_bin_0_parent ON rewheel.finished_bin_0 (parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX finished_bin_0_group ON rewheel.finished_bin_0 (group_key, id) WHERE group_key IS NOT NULL;
 
--- The bins in use, without bin 0: which jobs a bin takes, by their time of expiry. `tries_…` is the job up to which records of failed
--- attempts were deleted, after the whole bin has expired.
+-- The bins in use, without bin 0: which jobs a bin takes, by their time of expiry.
 CREATE TABLE rewheel.bins (
-    bin         smallint PRIMARY KEY,
-    width_ms    bigint   NOT NULL,
-    from_ms     bigint   NOT NULL,
-    tries_fence bigint   NOT NULL DEFAULT 1,
-    tries_id    uuid     NOT NULL DEFAULT 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    bin      smallint PRIMARY KEY,
+    width_ms bigint   NOT NULL,
+    from_ms  bigint   NOT NULL,
     UNIQUE (width_ms, from_ms)
 );
 

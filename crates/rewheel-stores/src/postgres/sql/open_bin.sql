@@ -2,7 +2,7 @@
 -- one. If two nodes do this at the same time, the second one does nothing and finds the bin next time.
 WITH opened AS (
     INSERT INTO rewheel.bins (bin, width_ms, from_ms)
-    SELECT nr, $2, $1 FROM generate_series(1, 23) AS nr
+    SELECT nr, $2, $1 FROM generate_series(1, 19) AS nr
      WHERE NOT EXISTS (SELECT FROM rewheel.bins WHERE bins.bin = nr)
        AND NOT EXISTS (SELECT FROM rewheel.bins WHERE bins.width_ms = $2 AND bins.from_ms = $1)
      ORDER BY nr LIMIT 1

@@ -5,12 +5,8 @@ use super::super::bins::Bin;
 use super::super::error::VerbError;
 use super::super::row::unsigned;
 use super::super::session::Session;
-use super::super::statements::{BINS_EXPIRED, EMPTY_BIN, OPEN_BIN, PRUNE_TRIES};
+use super::super::statements::{BINS_EXPIRED, EMPTY_BIN, OPEN_BIN};
 use rewheel_core::store::StoreResult;
-
-/// How many batches of jobs lose the records of their attempts in one prune, within half a minute or so. The other batches follow in the
-/// next one.
-const TRIES_BATCHES_MAX: usize = 1_000;
 
 impl PostgresStore {
     /// Opens the bins that finished jobs of this process need. If it fails, these jobs are deleted one by one.
@@ -37,32 +33,14 @@ impl PostgresStore {
     }
 
     /// Empties the bins whose jobs have all expired, as far as nobody uses them now. Returns the number of deleted jobs.
-    pub(super) async fn empty_bins(&self, limit: i64) -> StoreResult<u64> {
+    pub(super) async fn empty_bins(&self) -> StoreResult<u64> {
         let session = self.read().await?;
         let expired = expired(&session).await;
         let mut jobs = 0;
         for bin in session.end(expired).await? {
-            if self.prune_tries(bin, limit).await? {
-                jobs += self.empty_bin(bin).await?;
-            }
+            jobs += self.empty_bin(bin).await?;
         }
         Ok(jobs)
-    }
-
-    /// Deletes the records of failed attempts of the jobs in a bin: nothing else would find them once the bin is empty. Returns whether
-    /// none are left, as far as no other node is doing the same.
-    async fn prune_tries(&self, bin: i16, limit: i64) -> StoreResult<bool> {
-        for _ in 0..TRIES_BATCHES_MAX {
-            let session = self.write().await?;
-            let row = session.one(&PRUNE_TRIES, &[&bin, &limit]).await;
-            let jobs = row.and_then(|row| Ok(row.try_get::<_, Option<i64>>(0)?));
-            match session.end(jobs).await? {
-                None => return Ok(false),
-                Some(jobs) if jobs < limit => return Ok(true),
-                Some(_) => {}
-            }
-        }
-        Ok(false)
     }
 
     async fn empty_bin(&self, bin: i16) -> StoreResult<u64> {

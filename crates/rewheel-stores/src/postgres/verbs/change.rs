@@ -1,7 +1,6 @@
 //! Changes jobs on behalf of operators: a few statements per batch, independent of its size.
 
 use super::super::PostgresStore;
-use super::super::bins::width_ms;
 use super::super::error::VerbError;
 use super::super::job_columns::{LANE, read_job};
 use super::super::row::{count, job_id, uuid};
@@ -244,10 +243,8 @@ async fn cancel_dead(
         let pruned = count(ids.len() as u64);
         session.execute(&INSERT_LEDGER, &[&now.as_millis(), &0_i64, &pruned]).await?;
     } else {
-        let (expires, width) = (now.plus(keep.job).as_millis(), width_ms(keep.job));
-        let params: [Param<'_>; 4] = [&ids, &now.as_millis(), &expires, &width];
+        let params: [Param<'_>; 3] = [&ids, &now.as_millis(), &now.plus(keep.job).as_millis()];
         session.execute(&CANCEL_DEAD, &params).await?;
-        session.shared.bins.kept(now, keep.job, ids.len());
     }
     Ok(())
 }

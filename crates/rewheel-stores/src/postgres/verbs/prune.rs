@@ -24,7 +24,7 @@ impl PostgresStore {
         let mut pruned = session.end(pruned).await?;
         self.open_bins().await;
         if prune.limit > 0 {
-            pruned.finished += self.empty_bins(count(prune.limit as u64)).await?;
+            pruned.finished += self.empty_bins().await?;
         }
         Ok(pruned)
     }

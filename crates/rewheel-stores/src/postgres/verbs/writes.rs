@@ -125,6 +125,13 @@ struct End {
     ran: Option<Ran>,
 }
 
+impl End {
+    /// Returns whether it succeeded at once, so that no failed attempt is on record, and no group lists it.
+    fn is_plain(&self) -> bool {
+        self.ran.is_some() && self.live.fence == Fence::new(1) && !self.live.grouped
+    }
+}
+
 impl<'a> Writes<'a> {
     /// Releases a job, which stays live.
     pub(super) fn let_go(
@@ -382,9 +389,10 @@ async fn write_finished(
     let rans = Rans::of(ends.iter().map(|(end, ..)| end.ran.as_ref()));
     let states: Vec<&str> = ends.iter().map(|(_, state, _)| state.as_str()).collect();
     let expires: Vec<i64> = ends.iter().map(|(.., keep)| now.plus(*keep).as_millis()).collect();
-    let widths: Vec<Option<i64>> = ends.iter().map(|(.., keep)| width_ms(*keep)).collect();
-    for same in ends.chunk_by(|(.., one), (.., other)| one == other) {
-        same.first().iter().for_each(|(.., keep)| session.shared.bins.kept(now, *keep, same.len()));
+    let binned = |(end, _, keep): &(End, State, Duration)| end.is_plain().then_some(*keep);
+    let widths: Vec<Option<i64>> = ends.iter().map(|end| width_ms(binned(end)?)).collect();
+    for keep in ends.iter().filter_map(binned) {
+        session.shared.bins.kept(now, keep, 1);
     }
     let now = now.as_millis();
     let mut params: Vec<Param<'_>> = vec![&now];

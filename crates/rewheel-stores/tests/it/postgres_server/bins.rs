@@ -144,16 +144,18 @@ async fn jobs_are_found_in_every_bin() {
     assert!(scene.count(bins).await >= 3, "bin 0, and one of each retention");
     let parent = short[0];
     let group = GroupKey::parse("g").ok();
-    let child = NewJob {
-        parent: Some(parent),
-        key: Key::parse("k").ok(),
-        group_key: group.clone(),
-        ..node.job("a")
+    let keyed = NewJob { key: Key::parse("k").ok(), ..node.job("a") };
+    let child = NewJob { parent: Some(parent), ..node.job("a") };
+    let grouped = NewJob { group_key: group.clone(), ..node.job("a") };
+    for job in [&keyed, &child, &grouped] {
+        scene.succeed(std::slice::from_ref(job), SHORT).await;
+    }
+    let in_bin = async |job: &NewJob| {
+        let sql = "SELECT count(*) FROM {s}.finished_bins WHERE bin > 0 AND id = 'ID'";
+        scene.count(&sql.replace("ID", &job.id.to_string())).await == 1
     };
-    scene.succeed(std::slice::from_ref(&child), SHORT).await;
-    let in_bin =
-        format!("SELECT count(*) FROM {{s}}.finished_bins WHERE bin > 0 AND id = '{}'", child.id);
-    assert_eq!(scene.count(&in_bin).await, 1);
+    let in_bins = [in_bin(&keyed).await, in_bin(&child).await, in_bin(&grouped).await];
+    assert_eq!(in_bins, [true, false, false], "what others refer to is in bin 0");
 
     let mut all: Vec<JobId> = Vec::new();
     let filter = Filter { states: vec![State::Succeeded], ..Filter::default() };
@@ -167,19 +169,19 @@ async fn jobs_are_found_in_every_bin() {
         }
     }
     assert!(all.is_sorted_by(|one, other| one > other), "newest first, each once: {all:?}");
-    assert_eq!(all.len(), 13);
+    assert_eq!(all.len(), 15);
     for job in short.iter().chain(&long) {
         assert!(all.contains(job));
         assert_eq!(node.get(*job).await.state(), State::Succeeded);
     }
-    assert_eq!(store.find(&all).await.expect("jobs").len(), 13);
+    assert_eq!(store.find(&all).await.expect("jobs").len(), 15);
     let only = async |filter: Filter| -> Vec<JobId> {
         let found = store.list(&filter, &PageRequest::first(100)).await.expect("a page");
         found.items.iter().map(|job| job.id).collect()
     };
     assert_eq!(only(Filter { parent: Some(parent), ..Filter::default() }).await, [child.id]);
-    assert_eq!(only(Filter { key: child.key.clone(), ..Filter::default() }).await, [child.id]);
-    assert_eq!(only(Filter { group_key: group, ..Filter::default() }).await, [child.id]);
+    assert_eq!(only(Filter { key: keyed.key.clone(), ..Filter::default() }).await, [keyed.id]);
+    assert_eq!(only(Filter { group_key: group, ..Filter::default() }).await, [grouped.id]);
 }
 
 /// The id of a finished job is not free, in whichever bin it is: a submit that is repeated stores nothing.
@@ -214,6 +216,7 @@ async fn records_of_failed_attempts_go_with_their_jobs() {
         .map(|leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
         .collect();
     node.subject.store.settle(scene.holder, &settlements).await.expect("settled");
+    assert_eq!(scene.binned().await, 3, "jobs with records are in bin 0");
     // An attempt that failed, and the one that succeeded.
     assert_eq!(node.subject.store.attempts(jobs[7].id).await.expect("attempts").len(), 2);
     let living = node.submit("a").await;
@@ -296,7 +299,7 @@ async fn a_job_that_has_not_expired_keeps_its_bin() {
 #[tokio::test]
 async fn without_an_empty_bin_jobs_are_deleted_one_by_one() {
     let scene = Scene::new().await;
-    scene.sql("INSERT INTO {s}.bins (bin, width_ms, from_ms) SELECT n, 1, 1000000000000000 + n FROM generate_series(1, 23) AS n").await;
+    scene.sql("INSERT INTO {s}.bins (bin, width_ms, from_ms) SELECT n, 1, 1000000000000000 + n FROM generate_series(1, 19) AS n").await;
     let jobs = scene.fill(20, SHORT).await;
     assert_eq!(
         (scene.binned().await, scene.count("SELECT count(*) FROM {s}.finished_bin_0").await),

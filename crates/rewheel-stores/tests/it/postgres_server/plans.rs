@@ -18,7 +18,7 @@ async fn fill(client: &Client, schema: &str) {
     let sql = "
         SET synchronous_commit = off;
         ALTER TABLE s.jobs SET (autovacuum_enabled = off);
-        DO $$ BEGIN FOR bin IN 0..23 LOOP
+        DO $$ BEGIN FOR bin IN 0..19 LOOP
             EXECUTE format('ALTER TABLE s.finished_bin_%s SET (autovacuum_enabled = off)', bin);
         END LOOP; END $$;
         ALTER TABLE s.keys SET (autovacuum_enabled = off);
@@ -30,7 +30,7 @@ async fn fill(client: &Client, schema: &str) {
               FROM generate_series(1, 20000) AS n;
             INSERT INTO s.finished_bins (bin, id, due_ms, created_ms, ended_ms, expires_ms, fence, version, lane, attempt,
                                          attempts_before, takeovers, takeovers_counted, state, because, payload)
-            SELECT n % 24, gen_random_uuid(), 1, 1, 1, s.now_ms() + 100000000, 1, 1, 1, 0, 0, 0, 0, 'succeeded', 'submitted', ''
+            SELECT n % 20, gen_random_uuid(), 1, 1, 1, s.now_ms() + 100000000, 1, 1, 1, 0, 0, 0, 0, 'succeeded', 'submitted', ''
               FROM generate_series(1, 20000) AS n;
             INSERT INTO s.keys
             SELECT 'a', '', 'key-' || n, gen_random_uuid(), '', 'succeeded', s.now_ms() + 100000000
