@@ -288,7 +288,8 @@ pub trait OperateStore: Send + Sync {
     /// Marks these dead letters as announced.
     async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()>;
 
-    /// Deletes expired data, at most as much as requested. If all numbers in the result are zero, nothing is left to delete.
+    /// Deletes expired data, at most as much as requested. If all numbers in the result are zero, nothing is left to delete now. A store
+    /// that keeps many ended jobs may delete them later, all at once: by at most a fifth of their retention or a minute.
     async fn prune(&self, prune: &Prune) -> StoreResult<Pruned>;
 }
 

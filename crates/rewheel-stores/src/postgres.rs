@@ -15,6 +15,7 @@ mod look_floor;
 mod lanes;
 mod row_address;
 mod row;
+mod bins;
 mod job_columns;
 mod fleet;
 mod verbs;
@@ -23,6 +24,7 @@ mod caller_transaction;
 
 pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
+use self::bins::Bins;
 use self::connections::Connections;
 use self::error::{Stage, address, broken, judge_pool};
 use self::fleet::Fleet;
@@ -116,6 +118,8 @@ struct Shared {
     begin_long_snapshot: String,
     /// The SQL that begins a transaction with a short lock timeout.
     begin_hasty: String,
+    /// As `begin`, for statements that may take minutes.
+    begin_long: String,
     lanes: Lanes,
     /// Up to when a sweep has found no overdue jobs.
     overdue: LookFloor,
@@ -125,6 +129,7 @@ struct Shared {
     groups_checked: CheckedTo,
     group_checks: ChecksFrom,
     turn: SeenTurn,
+    bins: Bins,
     listed_min: usize,
     woken: Wakeup,
     /// How often it was asked for changes while no connection listened for them.
@@ -167,8 +172,9 @@ impl PostgresStore {
             prepares: direct,
             begin: begin("BEGIN", &options),
             begin_snapshot: begin(SNAPSHOT, &options),
-            begin_long_snapshot: begin_long(&options),
+            begin_long_snapshot: begin_long(SNAPSHOT, &options),
             begin_hasty: begin(HASTY, &options),
+            begin_long: begin_long("BEGIN", &options),
             lanes: Lanes::new(options.timer.clone()),
             overdue: LookFloor::new(options.timer.clone()),
             deadlines: LookFloor::new(options.timer.clone()),
@@ -176,6 +182,7 @@ impl PostgresStore {
             groups_checked: CheckedTo::default(),
             group_checks: ChecksFrom::new(options.timer.clone()),
             turn: SeenTurn::default(),
+            bins: Bins::new(options.binned_min),
             listed_min: options.listed_min,
             woken,
             unheard: AtomicU64::new(0),
@@ -217,6 +224,13 @@ impl PostgresStore {
     async fn long_snapshot(&self) -> StoreResult<Session<'_>> {
         let connection = self.connection(&self.shared.work).await?;
         let begin = Some(self.shared.begin_long_snapshot.as_str());
+        Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
+    }
+
+    /// A session whose statements are one transaction, and may take minutes.
+    async fn long_transaction(&self) -> StoreResult<Session<'_>> {
+        let connection = self.connection(&self.shared.work).await?;
+        let begin = Some(self.shared.begin_long.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
@@ -296,10 +310,10 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
     text
 }
 
-/// Builds the SQL that begins a snapshot for statements that may take as long as a count of jobs.
-fn begin_long(options: &PostgresOptions) -> String {
+/// Builds the SQL that begins a transaction for statements that may take as long as a count of jobs.
+fn begin_long(how: &str, options: &PostgresOptions) -> String {
     let time_max = Sample::COUNT_MAX.max(options.statement_timeout).as_millis();
-    format!("{}; SET LOCAL statement_timeout = '{time_max}'", begin(SNAPSHOT, options))
+    format!("{}; SET LOCAL statement_timeout = '{time_max}'", begin(how, options))
 }
 
 /// Returns the settings of a session.

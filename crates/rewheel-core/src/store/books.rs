@@ -51,7 +51,8 @@ pub struct Tally {
 /// A request to delete expired data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prune {
-    /// Maximum number of each type: a prune must not delay other work.
+    /// Maximum number of each type: a prune must not delay other work. A store may delete more ended jobs if it can delete all of them
+    /// at once.
     pub limit: usize,
     /// Deletes audit log entries older than this.
     pub audit_older_than: Duration,

@@ -227,7 +227,7 @@ impl OperateStore for GuardedStore {
     }
 
     async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
-        self.call("prune", &self.usual, |_| self.inner.prune(prune)).await
+        self.call("prune", &self.long, |_| self.inner.prune(prune)).await
     }
 }
 

@@ -327,9 +327,10 @@ mod tests {
             internal: &["settled_by", "settled_fence", "announced_ms"],
         },
         JobTable {
-            name: "finished",
+            name: "finished_bins",
             is_live: false,
             internal: &[
+                "bin",
                 "settled_by",
                 "settled_fence",
                 "expires_ms",

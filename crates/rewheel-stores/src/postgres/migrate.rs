@@ -28,6 +28,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
+    ("bins", include_str!("migrations/0021_bins.sql")),
+    ("replica_identity", include_str!("migrations/0022_replica_identity.sql")),
     ("group_lines", include_str!("migrations/0026_group_lines.sql")),
 ];
 

@@ -38,6 +38,9 @@ pub struct PostgresOptions {
     pub verify: Verify,
     /// Minimum number of jobs of a claim that is stored as a list of ids. It affects only the speed.
     pub listed_min: usize,
+    /// Minimum number of finished jobs that expire at about the same time, for which this process opens a bin: a table that is emptied
+    /// at once. Fewer jobs are deleted one by one, each when its own retention ends.
+    pub binned_min: u64,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
     /// The clock for the age of cached values of this process. Tests use another clock than the system clock.
@@ -82,6 +85,9 @@ impl PostgresOptions {
     /// The default of `listed_min`. For fewer jobs, single writes cost less than a list.
     pub const LISTED_MIN_DEFAULT: usize = 32;
 
+    /// The default of `binned_min`. Vacuum removes so few deleted rows within a moment.
+    pub const BINNED_MIN_DEFAULT: u64 = 5_000;
+
     /// Parses a URL as libpq does, with additional settings: `schema`, `pool_max`, `statement_timeout`, `pooler=transaction`.
     ///
     /// # Errors
@@ -96,6 +102,7 @@ impl PostgresOptions {
             pooler: Pooler::None,
             verify: Verify::No,
             listed_min: PostgresOptions::LISTED_MIN_DEFAULT,
+            binned_min: PostgresOptions::BINNED_MIN_DEFAULT,
             clock: ClockOffset::default(),
             timer: Clock::system(),
         };

@@ -92,6 +92,7 @@ statements! {
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
     AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
+    BINS_EXPIRED = "sql/bins_expired.sql" (INT8);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
@@ -121,7 +122,9 @@ statements! {
     END_DEAD = "sql/end_dead.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
-        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, UUID_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, UUID_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+        INT8_ARRAY);
+    EMPTY_BIN = "sql/empty_bin.sql" (INT2, INT8);
     ENDED = "sql/ended.sql" (UUID_ARRAY);
     END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
@@ -203,8 +206,10 @@ statements! {
     NOW = "sql/now.sql" (INT8);
     PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
+    OPEN_BIN = "sql/open_bin.sql" (INT8, INT8);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
+    PRUNE_FINISHED_BEFORE = "sql/prune_finished_before.sql" (INT8, INT8);
     PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);
     PRUNE_KEYS = "sql/prune_keys.sql" (INT8, INT8);
     PRUNE_LIMITS = "sql/prune_limits.sql" (INT8, INT8);
@@ -229,7 +234,7 @@ statements! {
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8, INT8_ARRAY, INT8_ARRAY,
-        TEXT_ARRAY);
+        TEXT_ARRAY, INT8);
     SETTLE_PAYLOAD = "sql/settle_payload.sql" (UUID_ARRAY, BYTEA_ARRAY);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
@@ -292,10 +297,10 @@ mod tests {
         }
         check(&REDRIVE.text, "rewheel.jobs", &[]);
         check(&END_DEAD.text, "rewheel.dead", &[]);
-        check(&END_FINISHED.text, "rewheel.finished", &[]);
-        check(&SETTLE_KEEP.text, "rewheel.finished", &[]);
-        check(&SETTLE_KEEP_RESULTS.text, "rewheel.finished", &[]);
-        check(&CANCEL_DEAD.text, "rewheel.finished", &[]);
+        check(&END_FINISHED.text, "rewheel.finished_bins", &[]);
+        check(&SETTLE_KEEP.text, "rewheel.finished_bins", &[]);
+        check(&SETTLE_KEEP_RESULTS.text, "rewheel.finished_bins", &[]);
+        check(&CANCEL_DEAD.text, "rewheel.finished_bins", &[]);
     }
 
     #[test]

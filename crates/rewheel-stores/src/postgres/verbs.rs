@@ -1,6 +1,7 @@
 //! Implements each verb on PostgreSQL.
 
 mod audit;
+mod bins;
 pub(super) mod budgets;
 pub(super) mod change;
 mod edit;

@@ -18,6 +18,8 @@ mod round_trips;
 mod races;
 mod restore;
 mod unreadable;
+mod bins;
+mod replication;
 mod plans;
 mod old_snapshot;
 mod limits;

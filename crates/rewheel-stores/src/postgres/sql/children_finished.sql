@@ -1,3 +1,6 @@
--- children_finished: reads jobs of finished jobs that job $3 submitted, from the newest id before $1. Contract: ReadStore::list.
-SELECT {ended_job_without_payload} FROM rewheel.finished
- WHERE parent = $3 AND id < $1 ORDER BY id DESC LIMIT $2;
+-- children_finished: reads finished jobs that job $3 submitted, from the newest id before $1. Only bin 0 takes such jobs. Contract:
+-- ReadStore::list.
+(SELECT {ended_job_without_payload} FROM rewheel.finished_bin_0 WHERE parent = $3 AND id < $1 ORDER BY id DESC LIMIT $2)
+UNION ALL
+(SELECT {ended_job_without_payload} FROM rewheel.finished_before WHERE parent = $3 AND id < $1 ORDER BY id DESC LIMIT $2)
+ ORDER BY id DESC LIMIT $2;

@@ -1,12 +1,12 @@
--- prune_finished: deletes at most $2 finished jobs whose retention has ended, and adds a line to the ledger. Concurrent calls delete
--- different jobs. Contract: OperateStore::prune.
+-- prune_finished: deletes at most $2 finished jobs of bin 0 whose retention has ended, and adds a line to the ledger. Concurrent calls
+-- delete different jobs. Contract: OperateStore::prune.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $1 AS now),
 found AS MATERIALIZED (
     -- The time as a value, not as a join: then the index skips jobs that have not expired.
-    SELECT finished.ctid AS place FROM rewheel.finished WHERE expires_ms <= (SELECT now FROM clock)
+    SELECT finished_bin_0.ctid AS place FROM rewheel.finished_bin_0 WHERE expires_ms <= (SELECT now FROM clock)
      ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED
 ),
-gone AS (DELETE FROM rewheel.finished USING found WHERE finished.ctid = found.place RETURNING id),
+gone AS (DELETE FROM rewheel.finished_bin_0 USING found WHERE finished_bin_0.ctid = found.place RETURNING id),
 tries AS (
     DELETE FROM rewheel.attempts
      USING gone, LATERAL (SELECT attempts.ctid AS place FROM rewheel.attempts WHERE attempts.job = gone.id OFFSET 0) AS tried

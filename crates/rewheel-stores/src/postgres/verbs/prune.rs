@@ -5,8 +5,8 @@ use super::super::error::VerbError;
 use super::super::row::{count, millis, unsigned, uuid};
 use super::super::session::Session;
 use super::super::statements::{
-    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_LIMITS,
-    PRUNE_RESERVED,
+    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_FINISHED_BEFORE, PRUNE_HOLDERS, PRUNE_KEYS,
+    PRUNE_LEDGER, PRUNE_LIMITS, PRUNE_RESERVED,
 };
 use super::results;
 use rewheel_core::Limits;
@@ -21,13 +21,21 @@ impl PostgresStore {
     pub(in super::super) async fn prune_batch(&self, prune: &Prune) -> StoreResult<Pruned> {
         let session = self.write().await?;
         let pruned = pruned(&session, prune).await;
-        session.end(pruned).await
+        let mut pruned = session.end(pruned).await?;
+        self.open_bins().await;
+        if prune.limit > 0 {
+            pruned.finished += self.empty_bins().await?;
+        }
+        Ok(pruned)
     }
 }
 
 async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, VerbError> {
     let (offset, limit) = (session.offset(), count(prune.limit as u64));
-    let finished = session.one(&PRUNE_FINISHED, &[&offset, &limit]).await?;
+    let row = session.one(&PRUNE_FINISHED, &[&offset, &limit]).await?;
+    let finished: i64 = row.try_get(0)?;
+    let row = session.one(&PRUNE_FINISHED_BEFORE, &[&offset, &(limit - finished)]).await?;
+    let before: i64 = row.try_get(0)?;
     let keys = session.execute(&PRUNE_KEYS, &[&offset, &limit]).await?;
     let age = millis(prune.audit_older_than);
     let audit = session.execute(&PRUNE_AUDIT, &[&offset, &limit, &age]).await?;
@@ -40,7 +48,7 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, VerbErro
     let lines = limit.saturating_add(1);
     let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;
     Ok(Pruned {
-        finished: unsigned(finished.try_get(0)?),
+        finished: unsigned(finished + before),
         results: results::prune(session, limit).await?,
         keys,
         audit,

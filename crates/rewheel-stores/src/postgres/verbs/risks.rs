@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Indexes whose absence makes queries scan whole tables.
-const INDEXES: [&str; 25] = [
+const INDEXES: [&str; 28] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -35,6 +35,9 @@ const INDEXES: [&str; 25] = [
     "group_members_live",
     "group_members_dead",
     "group_members_key",
+    "finished_bin_0_expires",
+    "finished_bin_0_parent",
+    "finished_bin_0_group",
 ];
 
 pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, VerbError> {

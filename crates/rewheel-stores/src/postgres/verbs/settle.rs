@@ -4,6 +4,7 @@ mod settler;
 
 use self::settler::{Asked, Settler, given_back_by};
 use super::super::PostgresStore;
+use super::super::bins::width_ms;
 use super::super::error::VerbError;
 use super::super::row::{holder_uuid, job_id, millis, uuid};
 use super::super::row_address::Taken;
@@ -31,6 +32,7 @@ impl PostgresStore {
         for portion in portions(settlements) {
             answers.extend(self.settle_portion(holder, portion).await?);
         }
+        self.open_bins().await;
         Ok(answers)
     }
 
@@ -166,16 +168,19 @@ async fn succeed(
         let (ago, took) = (ran(|ran| ran.started_ago), ran(|ran| ran.duration));
         let codes: Vec<Option<&str>> =
             sorted.iter().map(|settled| settled.code.as_ref().map(SuccessCode::as_str)).collect();
-        let params: [Param<'_>; 10] =
-            [&holder, &offset, &ids, &fences, places, &job, &key, &ago, &took, &codes];
+        let width = width_ms(keep.job);
+        let params: [Param<'_>; 11] =
+            [&holder, &offset, &ids, &fences, places, &job, &key, &ago, &took, &codes, &width];
         let given = Results::settled(settlements);
-        if given.jobs.is_empty() {
+        let row = if given.jobs.is_empty() {
             session.one(&SETTLE_KEEP, &params).await?
         } else {
             let mut params = params.to_vec();
             params.extend(given.params());
             session.one(&SETTLE_KEEP_RESULTS, &params).await?
-        }
+        };
+        session.shared.bins.kept(instant(row.try_get(1)?), keep.job, ids.len());
+        row
     };
     let done: Option<Vec<Uuid>> = row.try_get(0)?;
     Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))

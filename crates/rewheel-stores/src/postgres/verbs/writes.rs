@@ -1,5 +1,6 @@
 //! Collects changes of locked live jobs, and writes them with one statement per sort of change.
 
+use super::super::bins::width_ms;
 use super::super::error::{VerbError, unreadable};
 use super::super::row::count;
 use super::super::row::{counter, fence, holder_uuid, job_id, millis, small, texts, uuid, wanted};
@@ -16,6 +17,7 @@ use rewheel_core::{
     Actor, Cause, Failure, Fence, GivenResult, HolderId, JobId, Lease, Limits, Retain, State,
     Timestamp, Transition, Wanted,
 };
+use std::time::Duration;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -87,7 +89,8 @@ pub(super) struct Writes<'a> {
     let_go: Vec<LetGo<'a>>,
     kept: Vec<KeptLease<'a>>,
     dead: Vec<End>,
-    finished: Vec<(End, State, Timestamp)>,
+    /// With the retention.
+    finished: Vec<(End, State, Duration)>,
     results: Vec<(JobId, &'a GivenResult, Timestamp)>,
     dropped: Vec<Uuid>,
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
@@ -119,6 +122,13 @@ struct End {
     settled_by: SettledBy,
     failure: Option<Failure>,
     ran: Option<Ran>,
+}
+
+impl End {
+    /// Returns whether it succeeded at once, so that no failed attempt is on record, and no group lists it.
+    fn is_plain(&self) -> bool {
+        self.ran.is_some() && self.live.fence == Fence::new(1) && !self.live.grouped
+    }
 }
 
 impl<'a> Writes<'a> {
@@ -177,7 +187,7 @@ impl<'a> Writes<'a> {
             self.dropped.push(uuid(live.id));
         } else {
             let end = End { live, settled_by, failure, ran: None };
-            self.finished.push((end, state, now.plus(keep.job)));
+            self.finished.push((end, state, keep.job));
         }
     }
 
@@ -185,9 +195,10 @@ impl<'a> Writes<'a> {
     pub(super) fn succeeded(&mut self, settled: &'a Settlement, holder: HolderId, now: Timestamp) {
         let job = settled.lease.job;
         let ended = self.finished.last_mut().filter(|(end, ..)| end.live.id == job);
-        let Some((end, State::Succeeded, expires)) = ended else { return };
+        let Some((end, State::Succeeded, keep)) = ended else { return };
         end.ran = Ran::of(settled, holder, now);
-        self.results.extend(settled.result.as_ref().map(|result| (job, result, *expires)));
+        let expires = now.plus(*keep);
+        self.results.extend(settled.result.as_ref().map(|result| (job, result, expires)));
     }
 
     /// Records a failed attempt.
@@ -366,7 +377,7 @@ async fn write_dead(session: &Session<'_>, ends: &[End], now: Timestamp) -> Resu
 
 async fn write_finished(
     session: &Session<'_>,
-    ends: &[(End, State, Timestamp)],
+    ends: &[(End, State, Duration)],
     now: Timestamp,
 ) -> Result<(), VerbError> {
     if ends.is_empty() {
@@ -376,13 +387,19 @@ async fn write_finished(
     let failures = Failures::of(ends.iter().map(|(end, ..)| end.failure.as_ref()));
     let rans = Rans::of(ends.iter().map(|(end, ..)| end.ran.as_ref()));
     let states: Vec<&str> = ends.iter().map(|(_, state, _)| state.as_str()).collect();
-    let expires: Vec<i64> = ends.iter().map(|(.., expires)| expires.as_millis()).collect();
+    let expires: Vec<i64> = ends.iter().map(|(.., keep)| now.plus(*keep).as_millis()).collect();
+    let binned = |(end, _, keep): &(End, State, Duration)| end.is_plain().then_some(*keep);
+    let widths: Vec<Option<i64>> = ends.iter().map(|end| width_ms(binned(end)?)).collect();
+    for keep in ends.iter().filter_map(binned) {
+        session.shared.bins.kept(now, keep, 1);
+    }
     let now = now.as_millis();
     let mut params: Vec<Param<'_>> = vec![&now];
     params.extend(lives.params());
     params.extend(failures.params());
     params.extend([&states as Param<'_>, &expires]);
     params.extend(rans.params());
+    params.push(&widths);
     session.execute(&END_FINISHED, &params).await.map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! Tests opening a store in an empty schema, and in one with other or newer tables.
 
-use super::support::{Database, Node, Stranger, counted, soon, told};
+use super::support::{Database, Node, Stranger, WITHOUT_BINS, counted, soon, told};
 use rewheel_core::store::{ReadStore, Store, StoreError};
 use rewheel_stores::PostgresStore;
 use rewheel_testkit::Schema;
@@ -153,6 +153,8 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
          ALTER TABLE {name}.finished DROP COLUMN group_key, DROP COLUMN turn; \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );
+    let without_bins = WITHOUT_BINS.replace("{s}", name);
+    backup.batch_execute(&without_bins).await.expect("an older version");
     backup.batch_execute(&before).await.expect("an older version");
     let reading = format!("BEGIN; LOCK TABLE {name}.kinds IN ACCESS SHARE MODE");
     backup.batch_execute(&reading).await.expect("a backup reads");

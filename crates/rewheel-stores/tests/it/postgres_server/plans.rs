@@ -2,10 +2,10 @@
 
 use super::support::{Node, counted, named, until};
 use rewheel_core::store::{
-    ChangeVerb, Claim, Direct, FleetLimit, Insert, Inserted, LimitOf, LimitWait, LimitedClaim,
-    Outcome, ReadStore, Settled, Settlement, Store, WorkStore,
+    ChangeVerb, Claim, Direct, Filter, FleetLimit, Insert, Inserted, LimitOf, LimitWait,
+    LimitedClaim, Outcome, PageRequest, ReadStore, Settled, Settlement, Store, WorkStore,
 };
-use rewheel_core::{KindName, Lease, NewJob, Retain, State, Tenant, Timestamp, When};
+use rewheel_core::{JobId, KindName, Lease, NewJob, Retain, State, Tenant, Timestamp, When};
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -18,7 +18,9 @@ async fn fill(client: &Client, schema: &str) {
     let sql = "
         SET synchronous_commit = off;
         ALTER TABLE s.jobs SET (autovacuum_enabled = off);
-        ALTER TABLE s.finished SET (autovacuum_enabled = off);
+        DO $$ BEGIN FOR bin IN 0..19 LOOP
+            EXECUTE format('ALTER TABLE s.finished_bin_%s SET (autovacuum_enabled = off)', bin);
+        END LOOP; END $$;
         ALTER TABLE s.keys SET (autovacuum_enabled = off);
         ALTER TABLE s.attempts SET (autovacuum_enabled = off);
         CREATE PROCEDURE s.fill() LANGUAGE sql AS $$
@@ -26,9 +28,9 @@ async fn fill(client: &Client, schema: &str) {
                                 takeovers_counted, state, because, payload)
             SELECT gen_random_uuid(), s.now_ms() + 100000000 + n, 1, 0, 1, 1, 0, 0, 0, 0, 'scheduled', 'submitted', ''
               FROM generate_series(1, 20000) AS n;
-            INSERT INTO s.finished (id, due_ms, created_ms, ended_ms, expires_ms, fence, version, lane, attempt,
-                                    attempts_before, takeovers, takeovers_counted, state, because, payload)
-            SELECT gen_random_uuid(), 1, 1, 1, s.now_ms() + 100000000, 1, 1, 1, 0, 0, 0, 0, 'succeeded', 'submitted', ''
+            INSERT INTO s.finished_bins (bin, id, due_ms, created_ms, ended_ms, expires_ms, fence, version, lane, attempt,
+                                         attempts_before, takeovers, takeovers_counted, state, because, payload)
+            SELECT n % 20, gen_random_uuid(), 1, 1, 1, s.now_ms() + 100000000, 1, 1, 1, 0, 0, 0, 0, 'succeeded', 'submitted', ''
               FROM generate_series(1, 20000) AS n;
             INSERT INTO s.keys
             SELECT 'a', '', 'key-' || n, gen_random_uuid(), '', 'succeeded', s.now_ms() + 100000000
@@ -38,9 +40,9 @@ async fn fill(client: &Client, schema: &str) {
             INSERT INTO s.ledger (at_ms, submitted, pruned) VALUES (1, 40000, 0);
         $$;
         CALL s.fill();
-        DELETE FROM s.jobs; DELETE FROM s.finished; DELETE FROM s.keys; DELETE FROM s.attempts; DELETE FROM s.ledger";
+        DELETE FROM s.jobs; DELETE FROM s.finished_bins; DELETE FROM s.keys; DELETE FROM s.attempts; DELETE FROM s.ledger";
     client.batch_execute(&sql.replace("s.", &format!("{schema}."))).await.expect("rows");
-    for table in ["jobs", "finished", "keys", "attempts"] {
+    for table in ["jobs", "finished_bins", "keys", "attempts"] {
         // Pages without rows: what a drained queue leaves behind.
         let vacuum = format!("VACUUM (TRUNCATE off, ANALYZE) {schema}.{table}");
         client.batch_execute(&vacuum).await.expect("statistics");
@@ -156,6 +158,53 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
     assert!(read > 0, "the server counts what is looked at");
     assert!(read < MANY / 2, "rows were looked at that nobody asked for: {read}");
     Node::of(&schema).await.balance().await;
+}
+
+/// Finished jobs are found by their ids in whichever bin they are, and a page of a list reads little more than its jobs.
+#[tokio::test]
+async fn finished_jobs_are_found_by_index_in_all_bins() {
+    let schema = Schema::fresh();
+    let node = Node::open(&named(&schema, "")).await;
+    node.kinds(&["a"]).await;
+    // Create the lane.
+    node.submit("a").await;
+    let visitor = schema.connect().await;
+    {
+        // A connection reports its statistics when it ends.
+        let filler = schema.connect().await;
+        fill(&filler, schema.name()).await;
+        let pid = counted(&filler, "SELECT pg_backend_pid()::bigint").await;
+        drop(filler);
+        let open = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+        until(&visitor, &open, 0).await;
+    }
+    let holder = node.holder().await;
+    let job = node.submit("a").await;
+    let lease = node.claim_only(holder, "a").await.lease();
+    node.settle(holder, &Settlement::succeed(lease)).await;
+    node.store.close().await.expect("it closes");
+    let before = rows_read(&visitor, &schema).await;
+
+    let node = Node::open(&named(&schema, "")).await;
+    let store = &node.subject.store;
+    let some = store.list(&Filter::default(), &PageRequest::first(10)).await;
+    let some: Vec<JobId> = some.expect("a page").items.iter().map(|job| job.id).collect();
+    assert_eq!(some.len(), 10);
+    for job in some.iter().chain([&job]) {
+        store.get(*job).await.expect("a read");
+        store.attempts(*job).await.expect("a read");
+        store.result(*job).await.expect("a read");
+    }
+    assert_eq!(store.find(&some).await.expect("jobs").len(), 10);
+    // A settle that comes too late.
+    let late = store.settle(holder, &[Settlement::succeed(lease)]).await.expect("an answer");
+    assert_eq!(late, [Settled::AlreadyApplied(Outcome::LetGo(State::Succeeded))]);
+    let by_parent = Filter { parent: Some(job), ..Filter::default() };
+    let children = store.list(&by_parent, &PageRequest::first(10)).await.expect("a page");
+    assert!(children.items.is_empty());
+    node.store.close().await.expect("it closes");
+    let read = rows_read(&visitor, &schema).await - before;
+    assert!(read < MANY / 4, "{read} rows were looked at");
 }
 
 /// The row position from a claim is used when the job is settled.

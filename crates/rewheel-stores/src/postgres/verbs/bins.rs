@@ -1,0 +1,66 @@
+//! Opens bins for finished jobs, and empties them when all their jobs have expired.
+
+use super::super::PostgresStore;
+use super::super::bins::Bin;
+use super::super::error::VerbError;
+use super::super::row::unsigned;
+use super::super::session::Session;
+use super::super::statements::{BINS_EXPIRED, EMPTY_BIN, OPEN_BIN};
+use rewheel_core::store::StoreResult;
+
+impl PostgresStore {
+    /// Opens the bins that finished jobs of this process need. If it fails, these jobs are deleted one by one.
+    pub(super) async fn open_bins(&self) {
+        for bin in self.shared.bins.take_wanted() {
+            match self.open_bin(bin).await {
+                Ok(true) => tracing::debug!(?bin, "opened a bin for finished jobs"),
+                Ok(false) => {
+                    self.shared.bins.not_opened(bin);
+                    tracing::debug!(?bin, "no bin is empty: finished jobs are deleted one by one");
+                }
+                Err(error) => {
+                    self.shared.bins.not_opened(bin);
+                    tracing::debug!(?bin, %error, "opening a bin for finished jobs failed");
+                }
+            }
+        }
+    }
+
+    async fn open_bin(&self, bin: Bin) -> StoreResult<bool> {
+        let session = self.write().await?;
+        let opened = open(&session, bin).await;
+        session.end(opened).await
+    }
+
+    /// Empties the bins whose jobs have all expired, as far as nobody uses them now. Returns the number of deleted jobs.
+    pub(super) async fn empty_bins(&self) -> StoreResult<u64> {
+        let session = self.read().await?;
+        let expired = expired(&session).await;
+        let mut jobs = 0;
+        for bin in session.end(expired).await? {
+            jobs += self.empty_bin(bin).await?;
+        }
+        Ok(jobs)
+    }
+
+    async fn empty_bin(&self, bin: i16) -> StoreResult<u64> {
+        let session = self.long_transaction().await?;
+        let row = session.one(&EMPTY_BIN, &[&bin, &session.offset()]).await;
+        let jobs = row.and_then(|row| Ok(row.try_get::<_, Option<i64>>(0)?));
+        let jobs = session.end(jobs).await?;
+        match jobs {
+            Some(jobs) => tracing::debug!(bin, jobs, "emptied a bin of finished jobs"),
+            None => tracing::debug!(bin, "a bin of finished jobs is in use: it is emptied later"),
+        }
+        Ok(jobs.map_or(0, unsigned))
+    }
+}
+
+async fn open(session: &Session<'_>, bin: Bin) -> Result<bool, VerbError> {
+    Ok(session.one(&OPEN_BIN, &[&bin.from_ms, &bin.width_ms]).await?.try_get(0)?)
+}
+
+async fn expired(session: &Session<'_>) -> Result<Vec<i16>, VerbError> {
+    let rows = session.query(&BINS_EXPIRED, &[&session.offset()]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
