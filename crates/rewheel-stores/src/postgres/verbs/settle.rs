@@ -6,7 +6,7 @@ use self::settler::{Asked, Settler, given_back_by};
 use super::super::PostgresStore;
 use super::super::bins::width_ms;
 use super::super::error::VerbError;
-use super::super::row::{holder_uuid, job_id, millis, uuid};
+use super::super::row::{holder_uuid, instant, job_id, millis, uuid};
 use super::super::row_address::Taken;
 use super::super::session::{Param, Session};
 use super::super::statements::{SETTLE_DROP, SETTLE_KEEP, SETTLE_KEEP_RESULTS, SETTLE_PAYLOAD};
