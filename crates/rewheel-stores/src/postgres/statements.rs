@@ -92,6 +92,7 @@ statements! {
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
     AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
+    BEGIN_EPOCH = "sql/begin_epoch.sql" (INT8, TEXT);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);
@@ -125,6 +126,7 @@ statements! {
     ENDED = "sql/ended.sql" (UUID_ARRAY);
     END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
+    EPOCH = "sql/epoch.sql" (UUID);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
@@ -138,6 +140,9 @@ statements! {
     FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
+    FORGOTTEN = "sql/forgotten.sql" (INT8, INT8);
+    FORGOTTEN_ENDS = "sql/forgotten_ends.sql" (UUID_ARRAY);
+    FORGOTTEN_SUBMITS = "sql/forgotten_submits.sql" (UUID_ARRAY);
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
@@ -160,6 +165,7 @@ statements! {
     IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    INSERT_FORGOTTEN = "sql/insert_forgotten.sql" (INT8, UUID, INT8, INT8, INT8, INT8);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
     INSERT_KEYS = "sql/insert_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
