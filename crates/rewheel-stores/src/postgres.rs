@@ -265,7 +265,7 @@ impl PostgresStore {
         shared.places.forget();
         shared.groups_checked.set(None, 0, 0);
         shared.acknowledged.ask(epoch);
-        shared.woken.wake(StoreChange::AnyLane);
+        shared.woken.wake(StoreChange::Replaced);
     }
 
     async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> StoreResult<Session<'_>> {

@@ -254,8 +254,9 @@ impl Epochs {
         let (seen, text) = (self.current(), reason.as_str());
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&seen, Type::INT8), (&text, Type::TEXT)];
-        let begun = client.execute_typed(&self.begin, &params).await?;
-        if begun > 0 {
+        let rows = client.query_typed(&self.begin, &params).await?;
+        let begun = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(false);
+        if begun {
             tracing::warn!(
                 reason = text,
                 "a new epoch of the store begins: the database was promoted or restored"

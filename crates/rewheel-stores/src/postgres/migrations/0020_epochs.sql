@@ -62,5 +62,40 @@ BEGIN
     RAISE EXCEPTION 'the store was promoted or restored: a new epoch must begin' USING ERRCODE = 'RW001';
 END $$;
 
+-- Begins an epoch after the given one, unless another process has begun one on this server since. Returns whether it did.
+CREATE FUNCTION rewheel.begin_epoch(seen bigint, because text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    begun bigint;
+BEGIN
+    INSERT INTO rewheel.epochs (epoch, began_ms, reason, system, timeline, database, place)
+    SELECT greatest(latest.epoch, seen) + 1, rewheel.now_ms(), because, server.system, server.timeline, server.database, server.place
+      FROM rewheel.server() AS server
+      LEFT JOIN (SELECT * FROM rewheel.epochs ORDER BY epoch DESC LIMIT 1) AS latest ON true
+     WHERE coalesce(latest.epoch, -1) <= seen
+        OR latest.place IS DISTINCT FROM server.place OR latest.database IS DISTINCT FROM server.database
+        OR latest.system IS DISTINCT FROM server.system OR latest.timeline IS DISTINCT FROM server.timeline
+    ON CONFLICT (epoch) DO NOTHING
+    RETURNING epoch INTO begun;
+    IF begun IS NULL THEN
+        RETURN false;
+    END IF;
+    -- The turns of groups go to called services, as fences do: they must not go back either.
+    PERFORM rewheel.raise_sequence('group_heads', 'turn', begun << 32);
+    -- A copy made by logical replication has the rows, but not the positions of the sequences.
+    PERFORM rewheel.raise_sequence('lanes', 'lane', (SELECT max(lane) FROM rewheel.lanes));
+    PERFORM rewheel.raise_sequence('holders', 'seq', (SELECT max(seq) FROM rewheel.holders));
+    PERFORM rewheel.raise_sequence('claims', 'seq', (SELECT max(seq) FROM rewheel.claims));
+    PERFORM rewheel.raise_sequence('ledger', 'seq', (SELECT max(seq) FROM rewheel.ledger));
+    PERFORM rewheel.raise_sequence('audit', 'seq', (SELECT max(seq) FROM rewheel.audit));
+    PERFORM rewheel.raise_sequence('group_members', 'place', (SELECT max(place) FROM rewheel.group_members));
+    RETURN true;
+END $$;
+
+-- Lets a column's sequence continue above a number.
+CREATE FUNCTION rewheel.raise_sequence(relation text, attribute text, above bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT pg_catalog.setval(counter, greatest(pg_catalog.nextval(counter), above))
+      FROM (SELECT pg_catalog.pg_get_serial_sequence('rewheel.' || relation, attribute)::pg_catalog.regclass AS counter OFFSET 0) AS it
+$$;
+
 INSERT INTO rewheel.epochs (epoch, began_ms, reason, system, timeline, database, place)
 SELECT 0, rewheel.now_ms(), 'created', system, timeline, database, place FROM rewheel.server();

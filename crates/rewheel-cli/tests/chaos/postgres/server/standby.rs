@@ -126,13 +126,13 @@ impl Server {
         self.process.as_ref().and_then(tokio::process::Child::id).expect("it runs").to_string()
     }
 
-    fn children(&self) -> Vec<String> {
+    pub(super) fn children(&self) -> Vec<String> {
         let listed = Command::new("pgrep").args(["-P", &self.pid()]).output().unwrap();
         String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
     }
 
     /// Sends a signal to the server and then to these processes.
-    fn signal(&self, name: &str, others: &[String]) {
+    pub(super) fn signal(&self, name: &str, others: &[String]) {
         let _ = Command::new("kill").arg(format!("-{name}")).arg(self.pid()).args(others).status();
     }
 }
