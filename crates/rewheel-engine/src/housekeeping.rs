@@ -253,3 +253,6 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     drop(jobs);
     shared.signals.look.notify_one();
 }
+
+#[cfg(test)]
+mod tests;

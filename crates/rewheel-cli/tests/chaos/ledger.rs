@@ -65,7 +65,8 @@ impl Cell {
         Ended { lost: lost.collect(), jobs, drained, found }
     }
 
-    async fn drain(&self) -> Duration {
+    /// Waits until every job has ended, and returns how long that took.
+    pub(crate) async fn drain(&self) -> Duration {
         let started = Instant::now();
         loop {
             let left = self.jobs("state=scheduled&state=leased&state=paused&").await;

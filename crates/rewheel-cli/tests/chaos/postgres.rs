@@ -11,4 +11,5 @@ mod kill_connections;
 mod restart_store;
 mod failover_sync;
 mod failover_async;
+mod backup;
 mod fill_pool;

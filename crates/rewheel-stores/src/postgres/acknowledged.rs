@@ -94,7 +94,10 @@ mod tests {
         assert!(known.check().is_none());
         known.ask(3);
         let check = known.check().expect("an epoch began");
-        assert_eq!((check.epoch, check.submitted.len(), check.submitted[0]), (3, REMEMBERED_MAX, job(2)));
+        assert_eq!(
+            (check.epoch, check.submitted.len(), check.submitted[0]),
+            (3, REMEMBERED_MAX, job(2))
+        );
         assert_eq!(check.ended, [job(7)]);
         known.checked(3, &HashSet::from([job(7), job(9)]));
         assert!(known.check().is_none());

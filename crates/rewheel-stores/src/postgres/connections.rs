@@ -129,7 +129,8 @@ mod tests {
         let now = Clock::from(&ManualClock::new()).now();
         let waits = |seed: u64, failures: u32| {
             let random = Random::seeded(seed);
-            let turn = (0..failures).fold(Turn::default(), |turn, _| turn.after(false, now, &random));
+            let turn =
+                (0..failures).fold(Turn::default(), |turn, _| turn.after(false, now, &random));
             turn.next.expect("it failed").since(now)
         };
         let all = |failures: u32| (0..50).map(move |seed| waits(seed, failures));

@@ -237,7 +237,9 @@ impl Epochs {
                 Verdict::Past => return Err(Unusable::Refused(self.past(&observed))),
             }
         }
-        Err(Unusable::Refused("other nodes are beginning a new epoch of the store: retry".to_owned()))
+        Err(Unusable::Refused(
+            "other nodes are beginning a new epoch of the store: retry".to_owned(),
+        ))
     }
 
     async fn observe(&self, client: &Client) -> Result<Option<Observed>, Unusable> {

@@ -35,8 +35,7 @@ impl Fleet {
     pub(super) fn listen(hosts: Hosts, schema: &str, woken: Wakeup) -> Fleet {
         let news = Arc::new(News::default());
         // A sender id, so that a node ignores its own notifications.
-        let me =
-            uuid::Uuid::from_u128(Random::thread().next().into()).simple().to_string();
+        let me = uuid::Uuid::from_u128(Random::thread().next().into()).simple().to_string();
         let line = Line {
             hosts,
             listen: format!("LISTEN \"{schema}\""),

@@ -291,7 +291,9 @@ fn reason(error: &Error) -> String {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause {
         // The driver says that the database allows no writes.
-        Some(cause) if cause.kind() == io::ErrorKind::PermissionDenied && error.code().is_none() => {
+        Some(cause)
+            if cause.kind() == io::ErrorKind::PermissionDenied && error.code().is_none() =>
+        {
             "a standby, or read-only".to_owned()
         }
         Some(cause) => cause.to_string(),
@@ -324,12 +326,10 @@ mod tests {
             format!("postgres://u:pw@{place}/d?{settings}{more}").parse().expect("a URL")
         };
         let both = config("a:1,b:2", "&hostaddr=127.0.0.1,127.0.0.2");
-        for (nth, alone) in [
-            config("a:1", "&hostaddr=127.0.0.1"),
-            config("b:2", "&hostaddr=127.0.0.2"),
-        ]
-        .iter()
-        .enumerate()
+        for (nth, alone) in
+            [config("a:1", "&hostaddr=127.0.0.1"), config("b:2", "&hostaddr=127.0.0.2")]
+                .iter()
+                .enumerate()
         {
             let split = Server::nth(&both, nth);
             assert_eq!(format!("{:?}", split.config), format!("{alone:?}"));

@@ -143,7 +143,8 @@ impl PostgresOptions {
             let why = "with several hosts it must be `read-write`, so that the server that accepts writes is found";
             return Err(wrong("target_session_attrs", "any", why));
         }
-        let by_default = if several { TargetSessionAttrs::ReadWrite } else { TargetSessionAttrs::Any };
+        let by_default =
+            if several { TargetSessionAttrs::ReadWrite } else { TargetSessionAttrs::Any };
         options.server.target_session_attrs(writes.unwrap_or(by_default));
         Ok(options)
     }
@@ -186,11 +187,15 @@ fn check_hosts(server: &Config, base: &str) -> Result<(), OptionsError> {
     }
     if ports.len() > 1 && ports.len() != hosts.len() {
         let (ports, hosts) = (ports.len(), hosts.len());
-        return fail(format!("{ports} ports for {hosts} hosts: give each host its port, or all hosts one port"));
+        return fail(format!(
+            "{ports} ports for {hosts} hosts: give each host its port, or all hosts one port"
+        ));
     }
     if !addresses.is_empty() && addresses.len() != hosts.len() {
         let (addresses, hosts) = (addresses.len(), hosts.len());
-        return fail(format!("{addresses} addresses in `hostaddr` for {hosts} hosts: give each host its address"));
+        return fail(format!(
+            "{addresses} addresses in `hostaddr` for {hosts} hosts: give each host its address"
+        ));
     }
     Ok(())
 }
@@ -281,9 +286,18 @@ mod tests {
         };
         let (any, writes) = (TargetSessionAttrs::Any, TargetSessionAttrs::ReadWrite);
         for (url, expected) in [
-            ("postgres://a:5433,b,[::1]:5434/d", (named(&["a", "b", "::1"]), vec![5433, 5432, 5434], writes)),
-            ("postgres://a,b/d?target_session_attrs=read-write", (named(&["a", "b"]), vec![5432, 5432], writes)),
-            ("postgres://a,b/d?target_session_attrs=primary", (named(&["a", "b"]), vec![5432, 5432], writes)),
+            (
+                "postgres://a:5433,b,[::1]:5434/d",
+                (named(&["a", "b", "::1"]), vec![5433, 5432, 5434], writes),
+            ),
+            (
+                "postgres://a,b/d?target_session_attrs=read-write",
+                (named(&["a", "b"]), vec![5432, 5432], writes),
+            ),
+            (
+                "postgres://a,b/d?target_session_attrs=primary",
+                (named(&["a", "b"]), vec![5432, 5432], writes),
+            ),
             ("postgres://a/d", (named(&["a"]), vec![5432], any)),
             ("postgres://a/d?target_session_attrs=any", (named(&["a"]), vec![5432], any)),
             ("postgres://a/d?target_session_attrs=read-write", (named(&["a"]), vec![5432], writes)),

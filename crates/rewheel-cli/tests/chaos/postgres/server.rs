@@ -1,6 +1,7 @@
 //! Starts a private PostgreSQL server that a cell may stop.
 
 mod standby;
+mod backup;
 
 pub(crate) use self::standby::REPLICATED;
 

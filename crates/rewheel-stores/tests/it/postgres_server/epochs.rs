@@ -30,7 +30,8 @@ async fn change(client: &Client, schema: &Schema, sql: &str) {
 }
 
 async fn reasons(client: &Client, schema: &Schema) -> String {
-    let sql = format!("SELECT string_agg(reason, ' ' ORDER BY epoch) FROM {}.epochs", schema.name());
+    let sql =
+        format!("SELECT string_agg(reason, ' ' ORDER BY epoch) FROM {}.epochs", schema.name());
     client.query_one(&sql, &[]).await.expect("epochs").get(0)
 }
 
@@ -94,7 +95,8 @@ async fn a_result_under_a_forgotten_lease_does_not_end_a_newer_one() {
         let forgotten = claim(&node, first).await.lease();
         assert_eq!(forgotten.fence.get(), 1);
         // What the standby had.
-        change(&visitor, &schema, "DELETE FROM s.jobs; INSERT INTO s.jobs SELECT * FROM s.copy").await;
+        change(&visitor, &schema, "DELETE FROM s.jobs; INSERT INTO s.jobs SELECT * FROM s.copy")
+            .await;
         change(&visitor, &schema, PROMOTED).await;
 
         let newer = claim(&node, second).await.lease();
@@ -193,7 +195,10 @@ async fn a_node_counts_what_the_store_forgot() {
     for _ in 0..2 {
         node.subject.store.sweep(&sweep).await.expect("a sweep");
         let message = failover_risk(&node).await.expect("jobs are missing");
-        assert!(message.contains(" 2 submitted jobs are missing, and 1 jobs that had ended"), "{message}");
+        assert!(
+            message.contains(" 2 submitted jobs are missing, and 1 jobs that had ended"),
+            "{message}"
+        );
     }
     let rows = format!("SELECT checked FROM {}.forgotten", schema.name());
     assert_eq!(counted(&visitor, &rows).await, 5);

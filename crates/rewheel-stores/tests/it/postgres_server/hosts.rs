@@ -86,7 +86,10 @@ async fn a_connection_to_a_server_that_accepts_no_writes_is_not_used_again() {
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     person.batch_execute(end).await.expect("ended");
     let error = first_refused(&node).await;
-    assert!(told(&error).contains("SQLSTATE 25006): the server is a standby, or read-only"), "{error}");
+    assert!(
+        told(&error).contains("SQLSTATE 25006): the server is a standby, or read-only"),
+        "{error}"
+    );
     person.batch_execute(&set("RESET default_transaction_read_only")).await.expect("reset");
     node.insert(&[node.job("a")]).await;
     drop(node);

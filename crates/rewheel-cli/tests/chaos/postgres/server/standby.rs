@@ -24,7 +24,8 @@ impl Server {
         copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"]);
         run(copy.arg("-d").arg(self.conninfo()).arg("-D").arg(standby.data()));
         standby.go_on().await;
-        self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1").await;
+        self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1")
+            .await;
         standby
     }
 
