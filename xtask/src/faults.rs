@@ -23,6 +23,9 @@ const STORES: [(&str, &[&str]); 2] = [
             "kill-node",
             "pause-node",
             "restart-store",
+            "failover-sync",
+            "failover-async",
+            "backup",
             "kill-connections",
             "fill-pool",
             "skewed-clock",
@@ -97,7 +100,7 @@ mod tests {
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
         check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
         let all: Vec<String> = modules(&[]).unwrap();
-        assert_eq!(all.len(), 9);
+        assert_eq!(all.len(), 12);
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl Caps {
         Arc::clone(rooms.entry(tenant.clone()).or_default())
     }
 
+    /// Forgets all reservations: the store may have forgotten them, and gives others the same part.
+    pub(crate) fn forget(&self) {
+        self.all().iter().for_each(|(_, room)| room.forget());
+    }
+
     fn all(&self) -> Vec<(Tenant, Arc<Reserved>)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.iter().map(|(tenant, room)| (tenant.clone(), Arc::clone(room))).collect()

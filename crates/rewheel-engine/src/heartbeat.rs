@@ -5,7 +5,7 @@ use crate::meters::Renewal;
 use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{HolderExpiry, StoreError, WatchShare};
+use rewheel_core::store::{HolderExpiry, StoreChange, StoreError, WatchShare};
 use rewheel_core::{ExpiryWatch, Format, Holder, HolderId, NewHolder, Role};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -55,12 +55,14 @@ impl Heartbeat {
             let hasty = rest.min(self.shared.settings.lease_ttl / HASTE);
             let hastened = async {
                 self.shared.clock.sleep(hasty).await;
-                watch.changed().await;
+                watch.changed().await
             };
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = hastened => {}
+                change = hastened => if change == StoreChange::Replaced {
+                    self.shared.signals.replaced.notify_one();
+                },
                 () = self.shared.clock.sleep(rest) => {}
             }
         }

@@ -4,7 +4,8 @@ use crate::shared::{Shared, Waiting};
 use crate::{caps, takeover};
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::StoreError;
-use rewheel_core::{HolderId, Lease, Limits};
+use rewheel_core::{HolderId, JobId, Lease, Limits, Status};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -89,8 +90,27 @@ impl Housekeeping {
                     let time_max = self.shared.settings.statement_timeout + LOOK_EVERY;
                     self.unsure_until = Some(self.shared.clock.now().plus(time_max));
                 }
+                () = self.shared.signals.replaced.notified() => self.start_over().await,
                 () = self.shared.clock.sleep(rest) => {}
             }
+        }
+    }
+
+    /// Drops what this engine knows only because the store acknowledged it before a failover or a restore. If the store does not answer,
+    /// nothing is lost: a result under a forgotten lease does not count.
+    async fn start_over(&mut self) {
+        let shared = &self.shared;
+        shared.intake.caps.forget();
+        // Leases that the store has and this engine does not know.
+        let time_max = shared.settings.statement_timeout + LOOK_EVERY;
+        self.unsure_until = Some(shared.clock.now().plus(time_max));
+        let read = shared.read_kinds().await;
+        let checked = match read {
+            Ok(()) => drop_forgotten(shared).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = checked {
+            tracing::debug!(%error, "the store was promoted or restored, and the leases of waiting jobs were not checked");
         }
     }
 
@@ -192,6 +212,32 @@ impl Housekeeping {
     }
 }
 
+/// Forgets the leases of waiting jobs that the store has forgotten: other engines run those jobs.
+async fn drop_forgotten(shared: &Shared) -> Result<(), StoreError> {
+    let holder = shared.holder();
+    let mut forgotten = 0;
+    for leases in shared.leases.waiting().chunks(Limits::BATCH_MAX) {
+        let ids: Vec<JobId> = leases.iter().map(|lease| lease.job).collect();
+        let live = shared.store.live(&ids).await?;
+        let held: HashSet<Lease> = live
+            .iter()
+            .filter(|job| matches!(job.status, Status::Leased { holder: by, .. } if by == holder))
+            .map(|job| Lease { job: job.id, fence: job.fence })
+            .collect();
+        for lease in leases.iter().filter(|lease| !held.contains(*lease)) {
+            shared.leases.forget(*lease);
+            forgotten += 1;
+        }
+    }
+    if forgotten > 0 {
+        tracing::warn!(
+            jobs = forgotten,
+            "the store was promoted or restored and forgot leases of this node: the jobs run under new leases"
+        );
+    }
+    Ok(())
+}
+
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline, and its result will be settled.
     let grace = Duration::from_secs(5).min(shared.settings.overdue_grace);
@@ -247,31 +293,4 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{GROUPS_AT_ONCE, GROUPS_ROUNDS, GroupWalk};
-
-    /// Walks over this many groups as the loop does. Returns the number of rounds.
-    fn rounds(walk: &mut GroupWalk, groups: usize) -> usize {
-        let mut left = groups;
-        for round in 1.. {
-            for _ in 0..walk.calls() {
-                let checked = left.min(GROUPS_AT_ONCE);
-                left -= checked;
-                if walk.add(checked) {
-                    return round;
-                }
-            }
-        }
-        0
-    }
-
-    #[test]
-    fn all_groups_are_looked_at_within_half_a_minute_however_many_there_are() {
-        let mut walk = GroupWalk::default();
-        assert_eq!(rounds(&mut walk, 100_000), 1, "the first look goes to the end");
-        assert!((20..=GROUPS_ROUNDS).contains(&rounds(&mut walk, 100_000)));
-        assert_eq!(rounds(&mut walk, 10), 1);
-        assert!(rounds(&mut walk, 1_000_000) <= 200, "many at once");
-        assert!(rounds(&mut walk, 1_000_000) <= GROUPS_ROUNDS);
-    }
-}
+mod tests;

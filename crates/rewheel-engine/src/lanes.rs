@@ -67,7 +67,7 @@ impl LaneCache {
     pub(crate) fn hear(&mut self, change: StoreChange) {
         match change {
             StoreChange::Lanes(lanes) => self.changed.extend(lanes),
-            StoreChange::AnyLane => self.list(),
+            StoreChange::AnyLane | StoreChange::Replaced => self.list(),
         }
     }
 

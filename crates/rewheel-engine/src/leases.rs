@@ -95,6 +95,13 @@ impl Leases {
         held.get(&lease.job).is_some_and(|held| held.fence == lease.fence && held.cancel.is_none())
     }
 
+    /// Returns the leases of all jobs that have not started.
+    pub(crate) fn waiting(&self) -> Vec<Lease> {
+        let held = lock(&self.held);
+        let waiting = held.iter().filter(|(_, held)| held.cancel.is_none());
+        waiting.map(|(job, held)| Lease { job: *job, fence: held.fence }).collect()
+    }
+
     /// Records that a job starts. Returns the cancel token for its handler; `None` if the engine no longer holds the job, or has
     /// a newer lease.
     pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {

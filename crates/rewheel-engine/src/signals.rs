@@ -13,6 +13,8 @@ pub(crate) struct Signals {
     pub(crate) look: Notify,
     /// Wakes the takeover loop: a holder died.
     pub(crate) sweep: Notify,
+    /// Wakes housekeeping: the store was promoted or restored.
+    pub(crate) replaced: Notify,
     /// Jobs that are due and wait for a slot.
     pub(crate) ready: AtomicUsize,
     /// Jobs that wait in the wheel.
@@ -31,6 +33,7 @@ impl Signals {
             to_settle,
             look: Notify::new(),
             sweep: Notify::new(),
+            replaced: Notify::new(),
             ready: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             ticks: AtomicU64::new(0),

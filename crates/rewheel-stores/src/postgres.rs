@@ -8,12 +8,15 @@ mod options;
 mod statements;
 mod session;
 mod tls;
+mod hosts;
+mod epoch;
 mod connections;
 mod migrate;
 mod floors;
 mod look_floor;
 mod lanes;
 mod row_address;
+mod acknowledged;
 mod row;
 mod bins;
 mod job_columns;
@@ -24,10 +27,13 @@ mod caller_transaction;
 
 pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
+use self::acknowledged::Acknowledged;
 use self::bins::Bins;
 use self::connections::Connections;
-use self::error::{Stage, address, broken, judge_pool};
+use self::epoch::Epochs;
+use self::error::{Stage, broken, judge, judge_pool};
 use self::fleet::Fleet;
+use self::hosts::{Hosts, Primary};
 use self::lanes::Lanes;
 use self::look_floor::LookFloor;
 use self::row_address::Places;
@@ -43,11 +49,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
 use std::ops::Deref;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use uuid::Uuid;
 
 /// The schema name in the SQL files.
 const SCHEMA: &str = "rewheel";
@@ -103,8 +109,11 @@ struct Shared {
     work: Pool,
     /// One connection that only heartbeats use, so that they never wait behind other work.
     life: Pool,
-    /// Host and port of the server, for errors.
-    address: String,
+    /// The hosts of the server.
+    hosts: Arc<Hosts>,
+    epochs: Arc<Epochs>,
+    /// The epoch that the caches below belong to.
+    cached_in: AtomicI64,
     schema: String,
     /// Statements rewritten for another schema name, by the address of their text in this program.
     texts: RwLock<HashMap<usize, Arc<str>>>,
@@ -126,6 +135,9 @@ struct Shared {
     /// Up to when no deadline of a live job has passed.
     deadlines: LookFloor,
     places: Places,
+    acknowledged: Acknowledged,
+    /// An id of this process, to tell its counts from those of others.
+    node: Uuid,
     groups_checked: CheckedTo,
     group_checks: ChecksFrom,
     turn: SeenTurn,
@@ -156,18 +168,25 @@ impl PostgresStore {
     pub async fn open_with(options: PostgresOptions) -> StoreResult<PostgresStore> {
         let tls = tls::connector(&options.verify)?;
         let direct = options.pooler == Pooler::None;
-        let work = pool(&server(&options, direct, false), &tls, options.pool_max, &options)?;
-        let life = pool(&server(&options, direct, false), &tls, 1, &options)?;
-        let address = address(&options.server);
-        migrate::migrate(&work, &address, &options.schema).await?;
+        let config = server(&options, direct, false);
+        let primary = Primary::of(&config);
+        let hosts = Arc::new(Hosts::new(&config, tls.clone(), primary.clone()));
+        let epochs = Arc::new(Epochs::new(&options.schema, primary.clone()));
+        let make = || Connections::new(Arc::clone(&hosts), Arc::clone(&epochs));
+        let work = pool(&config, make(), options.pool_max, &options)?;
+        let life = pool(&config, make(), 1, &options)?;
+        migrate::migrate(&work, &hosts, &epochs, &options.schema).await?;
         let woken = Wakeup::default();
         let fleet = direct.then(|| {
-            Fleet::listen(server(&options, true, true), tls, &options.schema, woken.clone())
+            let listens = Hosts::new(&server(&options, true, true), tls, primary);
+            Fleet::listen(listens, &options.schema, woken.clone())
         });
         let shared = Shared {
             work,
             life,
-            address,
+            hosts,
+            cached_in: AtomicI64::new(epochs.current()),
+            epochs,
             texts: RwLock::default(),
             prepares: direct,
             begin: begin("BEGIN", &options),
@@ -179,6 +198,8 @@ impl PostgresStore {
             overdue: LookFloor::new(options.timer.clone()),
             deadlines: LookFloor::new(options.timer.clone()),
             places: Places::default(),
+            acknowledged: Acknowledged::default(),
+            node: random_id(),
             groups_checked: CheckedTo::default(),
             group_checks: ChecksFrom::new(options.timer.clone()),
             turn: SeenTurn::default(),
@@ -242,7 +263,30 @@ impl PostgresStore {
     }
 
     async fn connection(&self, pool: &Pool) -> StoreResult<Object> {
-        pool.get().await.map_err(|error| judge_pool(error, &self.shared.address))
+        let shared = &self.shared;
+        let connection = pool.get().await.map_err(|error| judge_pool(error, &shared.hosts))?;
+        if shared.epochs.is_doubtful() {
+            let checked = shared.epochs.check(&connection).await;
+            checked.map_err(|unusable| judge(unusable.into(), Stage::Open))?;
+        }
+        self.keep_up();
+        Ok(connection)
+    }
+
+    /// Drops everything that was cached in an earlier epoch: numbers of lanes, row positions, and times up to which nothing was found.
+    fn keep_up(&self) {
+        let (shared, epoch) = (&self.shared, self.shared.epochs.current());
+        if shared.cached_in.swap(epoch, Ordering::AcqRel) == epoch {
+            return;
+        }
+        shared.lanes.forget();
+        shared.overdue.found();
+        shared.deadlines.found();
+        shared.places.forget();
+        shared.groups_checked.set(None, 0, 0);
+        shared.group_checks.forget();
+        shared.acknowledged.ask(epoch);
+        shared.woken.wake(StoreChange::Replaced);
     }
 
     async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> StoreResult<Session<'_>> {
@@ -292,6 +336,12 @@ impl Deref for Text {
             Text::Made(text) => text,
         }
     }
+}
+
+/// Creates an id that no other process has.
+fn random_id() -> Uuid {
+    let random = rewheel::Random::thread();
+    Uuid::from_u64_pair(random.next(), random.next())
 }
 
 /// Rewrites a statement for another schema name.
@@ -356,12 +406,11 @@ fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
 
 fn pool(
     server: &Config,
-    tls: &MakeRustlsConnect,
+    connections: Connections,
     max: usize,
     options: &PostgresOptions,
 ) -> StoreResult<Pool> {
     let recycling_method = RecyclingMethod::Fast;
-    let connections = Connections { tls: tls.clone(), address: address(server) };
     let manager =
         Manager::from_connect(server.clone(), connections, ManagerConfig { recycling_method });
     Pool::builder(manager)

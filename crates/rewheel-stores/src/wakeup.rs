@@ -29,11 +29,16 @@ struct Changes {
     numbers: HashMap<Lane, u64>,
     /// The latest change whose lane is not known any more, or that concerns any lane.
     any: u64,
+    /// When the store was last found to be promoted or restored.
+    replaced: u64,
 }
 
 impl Changes {
     fn add(&mut self, change: StoreChange) {
         self.count += 1;
+        if change == StoreChange::Replaced {
+            self.replaced = self.count;
+        }
         let StoreChange::Lanes(lanes) = change else {
             self.any = self.count;
             self.lanes.clear();
@@ -56,6 +61,9 @@ impl Changes {
     }
 
     fn since(&self, seen: u64) -> StoreChange {
+        if self.replaced > seen {
+            return StoreChange::Replaced;
+        }
         if self.any > seen {
             return StoreChange::AnyLane;
         }
@@ -169,5 +177,17 @@ mod tests {
         assert_eq!(heard(&mut watch), Some(lanes([7])));
         woken.wake(StoreChange::AnyLane);
         assert_eq!(heard(&mut watch), Some(StoreChange::AnyLane));
+    }
+
+    #[test]
+    fn a_watcher_hears_that_the_store_was_replaced_whatever_else_it_hears() {
+        let woken = Wakeup::default();
+        let mut watch = woken.watch();
+        woken.wake(StoreChange::Replaced);
+        woken.wake(StoreChange::AnyLane);
+        woken.wake(lanes([7]));
+        assert_eq!(heard(&mut watch), Some(StoreChange::Replaced));
+        woken.wake(lanes([7]));
+        assert_eq!(heard(&mut watch), Some(lanes([7])));
     }
 }

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 pub(crate) struct Call {
     pub(crate) node: String,
     pub(crate) fence: u64,
+    /// The kind that the node named.
+    pub(crate) kind: String,
     pub(crate) at: Instant,
     /// `None` while it waits for its response, and forever if the caller disconnected.
     pub(crate) answered: Option<StatusCode>,
@@ -70,6 +72,14 @@ impl Callee {
         self.seen.calls.lock().unwrap().get(job).cloned().unwrap_or_default()
     }
 
+    /// Checks that no two attempts of a job had the same fence: a callee can tell them apart.
+    pub(crate) fn assert_fences_are_unique(&self) {
+        for (job, calls) in self.seen.calls.lock().unwrap().iter() {
+            let fences: BTreeSet<u64> = calls.iter().map(|call| call.fence).collect();
+            assert_eq!(fences.len(), calls.len(), "{job}: {calls:#?}");
+        }
+    }
+
     /// Returns the number of calls.
     pub(crate) fn count(&self) -> u64 {
         *self.seen.count.lock().unwrap()
@@ -110,6 +120,7 @@ impl Seen {
         let call = Call {
             node: header("x-node"),
             fence: header("rewheel-fence").parse().unwrap(),
+            kind: header("rewheel-kind"),
             at: Instant::now(),
             answered: None,
         };

@@ -1,5 +1,6 @@
 //! Checks what must be true when a cell ends.
 
+use crate::callee::Call;
 use crate::cell::Cell;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,29 +12,30 @@ const DRAIN_MAX: Duration = Duration::from_secs(300);
 /// Every job of a store, by its id.
 pub(crate) type Jobs = BTreeMap<String, Value>;
 
+/// A store whose jobs have all ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) jobs: Jobs,
+    /// The acknowledged jobs that the store does not know.
+    pub(crate) lost: Vec<String>,
+    drained: Duration,
+    /// What `rewheel doctor` found.
+    pub(crate) found: Value,
+}
+
 impl Cell {
     /// Waits until every job has ended, then checks all guarantees. Returns the jobs.
     ///
     /// `acknowledged` must be all jobs that were ever submitted here, each with a key.
     pub(crate) async fn balance(&self, acknowledged: &[String]) -> Jobs {
-        let ids: BTreeSet<&String> = acknowledged.iter().collect();
-        assert_eq!(ids.len(), acknowledged.len(), "two keys are one job");
-        let drained = self.drain().await;
-        let jobs = self.jobs("").await;
-        for id in &ids {
-            let job = jobs.get(*id).unwrap_or_else(|| panic!("{id} is lost"));
-            assert_eq!(job["state"], "succeeded", "{job}");
-            let calls = self.callee.calls_of(id);
-            let newest = calls.iter().map(|call| call.fence).max();
-            assert_eq!(job["fence"].as_u64(), newest, "a late holder settled {job}: {calls:#?}");
-        }
-        let (well, found) = self.doctor().await;
-        assert!(well, "{found}");
+        let Ended { jobs, lost, drained, found } = self.ended(acknowledged).await;
+        assert!(lost.is_empty(), "lost: {lost:?}");
+        assert_eq!(found["ok"], true, "{found}");
         let submitted = found["books"]["submitted"].as_u64();
-        assert_eq!(submitted, Some(ids.len() as u64), "one key, two jobs: {found}");
+        assert_eq!(submitted, Some(acknowledged.len() as u64), "one key, two jobs: {found}");
         println!(
             "{} jobs acknowledged, {} calls {:?}, drained in {:.1} s, none lost; books {}",
-            ids.len(),
+            acknowledged.len(),
             self.callee.count(),
             self.callee.count_by_node(),
             drained.as_secs_f64(),
@@ -42,7 +44,29 @@ impl Cell {
         jobs
     }
 
-    async fn drain(&self) -> Duration {
+    /// Waits until every job has ended, then checks what must be true even if the store forgot some.
+    pub(crate) async fn ended(&self, acknowledged: &[String]) -> Ended {
+        let ids: BTreeSet<&String> = acknowledged.iter().collect();
+        assert_eq!(ids.len(), acknowledged.len(), "two keys are one job");
+        let drained = self.drain().await;
+        let jobs = self.jobs("").await;
+        let lost = ids.iter().filter(|id| !jobs.contains_key(**id)).map(|id| (*id).clone());
+        for (id, job) in &jobs {
+            assert_eq!(job["state"], "succeeded", "{job}");
+            let calls = self.callee.calls_of(id);
+            let newest = calls.iter().map(|call| call.fence).max();
+            assert_eq!(job["fence"].as_u64(), newest, "a late holder settled {job}: {calls:#?}");
+            let is_its_kind = |call: &Call| job["kind"] == call.kind;
+            assert!(calls.iter().all(is_its_kind), "{job} ran as another kind: {calls:#?}");
+        }
+        self.callee.assert_fences_are_unique();
+        let found = self.doctor().await;
+        assert_eq!(found["books"]["missing"], 0, "{found}");
+        Ended { lost: lost.collect(), jobs, drained, found }
+    }
+
+    /// Waits until every job has ended, and returns how long that took.
+    pub(crate) async fn drain(&self) -> Duration {
         let started = Instant::now();
         loop {
             let left = self.jobs("state=scheduled&state=leased&state=paused&").await;
@@ -75,7 +99,8 @@ impl Cell {
         }
     }
 
-    async fn doctor(&self) -> (bool, Value) {
+    /// Returns what `rewheel doctor` finds.
+    pub(crate) async fn doctor(&self) -> Value {
         let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_rewheel"))
             .args(["doctor", "--json", "--store", &self.store])
             .output()
@@ -83,7 +108,6 @@ impl Cell {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let found = serde_json::from_str(&text);
-        let found = found.unwrap_or_else(|_| panic!("the doctor says nothing: {output:?}"));
-        (output.status.success(), found)
+        found.unwrap_or_else(|_| panic!("the doctor says nothing: {output:?}"))
     }
 }

@@ -9,4 +9,7 @@ mod migrate;
 mod skewed_clock;
 mod kill_connections;
 mod restart_store;
+mod failover_sync;
+mod failover_async;
+mod backup;
 mod fill_pool;

@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 /// assert!(matches!(&change, StoreChange::Lanes(lanes) if lanes.contains(&lane)));
 /// change.merge(StoreChange::AnyLane);
 /// assert_eq!(change, StoreChange::AnyLane);
+/// change.merge(StoreChange::Replaced);
+/// change.merge(StoreChange::AnyLane);
+/// assert_eq!(change, StoreChange::Replaced);
 /// # Ok::<(), rewheel_core::NameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub enum StoreChange {
     Lanes(BTreeSet<Lane>),
     /// Any lane may have changed.
     AnyLane,
+    /// The store was promoted or restored. Any lane may have changed, and leases, reservations and everything else that was acknowledged
+    /// before may be missing.
+    Replaced,
 }
 
 impl StoreChange {
@@ -51,6 +57,8 @@ impl StoreChange {
     /// Adds the lanes of another report.
     pub fn merge(&mut self, other: StoreChange) {
         match other {
+            StoreChange::Replaced => *self = StoreChange::Replaced,
+            StoreChange::AnyLane if *self == StoreChange::Replaced => {}
             StoreChange::AnyLane => *self = StoreChange::AnyLane,
             StoreChange::Lanes(lanes) => lanes.iter().for_each(|lane| self.add(lane)),
         }

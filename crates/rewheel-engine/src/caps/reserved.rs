@@ -42,6 +42,11 @@ impl Reserved {
         counts.free + counts.on_the_way + counts.unsure == 0
     }
 
+    /// Forgets the free part: the next caller asks for a new one. Parts of jobs that are being stored stay counted.
+    pub(super) fn forget(&self) {
+        self.counts().holder = None;
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         // No code under this lock can panic.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)

@@ -136,7 +136,7 @@ async fn may_have_jobs(watch: &mut dyn Watch, kinds: &[KindName]) {
                 return;
             }
             StoreChange::Lanes(_) => {}
-            StoreChange::AnyLane => return,
+            StoreChange::AnyLane | StoreChange::Replaced => return,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Translates PostgreSQL errors into store errors.
 
+use super::hosts::Hosts;
 use deadpool_postgres::PoolError;
 use rewheel_core::store::StoreError;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
-use tokio_postgres::config::Host;
+use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, Error};
 
 /// An error inside a verb.
 #[derive(Debug)]
@@ -40,6 +40,24 @@ impl VerbError {
             VerbError::Said(_) | VerbError::Unreadable(_) => false,
         }
     }
+}
+
+impl VerbError {
+    /// Returns whether the connection must not be used again: its server ends it, or accepts no writes any more. After a failover the
+    /// next connection finds the new primary.
+    pub(super) fn ends_connection(&self) -> bool {
+        match self {
+            VerbError::Sql(error) => error.code().is_some_and(is_of_another_server),
+            VerbError::Said(_) | VerbError::Unreadable(_) => false,
+        }
+    }
+}
+
+/// Returns whether an error means that another server, or this one later, must be asked.
+fn is_of_another_server(state: &SqlState) -> bool {
+    *state == SqlState::READ_ONLY_SQL_TRANSACTION
+        || state.code().starts_with("57P")
+        || state.code().starts_with("08")
 }
 
 impl VerbError {
@@ -113,8 +131,8 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
         }
         // What was given breaks a rule, cannot be a value, or is too much for one statement.
         "22" | "23" | "21" | "54" => StoreError::Rejected(DriverError(error).into()),
-        // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
-        "08" | "25" | "40" | "53" | "55" | "57" | "58" => {
+        // Conflicts, resources, timeouts, shutdowns, a standby, a new epoch: all of them pass.
+        "08" | "25" | "40" | "53" | "55" | "57" | "58" | "RW" => {
             StoreError::Unavailable(DriverError(error).into())
         }
         _ => broken("unexpected error from PostgreSQL: check the server's log", Some(error)),
@@ -128,21 +146,29 @@ pub(super) struct DriverError(pub(super) Error);
 
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(said) = self.0.as_db_error() {
-            let (severity, code) = (said.severity(), said.code().code());
-            write!(f, "{severity}: {} (SQLSTATE {code})", said.message())?;
-            return match said.detail() {
-                Some(detail) => write!(f, ": {detail}"),
-                None => Ok(()),
-            };
-        }
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
+        f.write_str(&DriverError::text(&self.0))?;
+        if self.0.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+            f.write_str(": the server is a standby, or read-only: a new connection is made")?;
         }
         Ok(())
+    }
+}
+
+impl DriverError {
+    /// Returns the text of an error with its causes.
+    pub(super) fn text(error: &Error) -> String {
+        if let Some(said) = error.as_db_error() {
+            let (severity, code) = (said.severity(), said.code().code());
+            let detail = said.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+            return format!("{severity}: {} (SQLSTATE {code}){detail}", said.message());
+        }
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
     }
 }
 
@@ -158,14 +184,23 @@ impl From<DriverError> for StoreError {
 /// There is no connection, and waiting may help.
 #[derive(Debug)]
 struct Unreachable {
-    /// Host and port.
+    /// Hosts and ports.
     address: String,
+    /// How each of several hosts failed.
+    failures: String,
     error: DriverError,
 }
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unreachable { address, error } = self;
+        let Unreachable { address, failures, error } = self;
+        if !failures.is_empty() {
+            return write!(
+                f,
+                "no host of PostgreSQL accepts connections for writing: {failures}: check that one of them is the primary, and check \
+                 hosts and ports in the store's URL"
+            );
+        }
         match error.0.code() {
             Some(_) => write!(f, "PostgreSQL at {address} accepts no connections: {error}"),
             None if error.0.to_string().contains("TLS") => write!(
@@ -184,36 +219,29 @@ impl fmt::Display for Unreachable {
 
 impl std::error::Error for Unreachable {}
 
-/// Names the hosts and ports of a server, and nothing that is secret.
-pub(super) fn address(server: &Config) -> String {
-    let (hosts, ports) = (server.get_hosts(), server.get_ports());
-    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
-    let named = hosts.iter().enumerate().map(|(place, host)| match host {
-        Host::Tcp(name) => format!("{name}:{}", port(place)),
-        #[cfg(unix)]
-        Host::Unix(folder) => format!("{} port {}", folder.display(), port(place)),
-    });
-    named.collect::<Vec<_>>().join(",")
-}
-
-/// Judges why there is no connection to the server at an address.
-pub(super) fn judge_pool(error: PoolError, address: &str) -> StoreError {
+/// Judges why there is no connection to a server.
+pub(super) fn judge_pool(error: PoolError, hosts: &Hosts) -> StoreError {
     match error {
         PoolError::Backend(error) => match error.code().and_then(a_person_must_look) {
             Some(what) => broken(what, Some(error)),
             None => {
-                let (address, error) = (address.to_owned(), DriverError(error));
-                StoreError::Unavailable(Box::new(Unreachable { address, error }))
+                let (address, failures) = (hosts.address(), hosts.failures());
+                let error = DriverError(error);
+                StoreError::Unavailable(Box::new(Unreachable { address, failures, error }))
             }
         },
         PoolError::Closed => StoreError::Closed,
-        PoolError::Timeout(_) => StoreError::Unavailable(
-            format!(
-                "got no connection to PostgreSQL at {address} in time: check that the server is reachable, and raise `pool_max` if \
-                 all connections are in use"
+        PoolError::Timeout(_) => {
+            let (address, failures) = (hosts.address(), hosts.failures());
+            let failures = if failures.is_empty() { failures } else { format!(" ({failures})") };
+            StoreError::Unavailable(
+                format!(
+                    "got no connection to PostgreSQL at {address} in time{failures}: check that the server is reachable, and raise \
+                     `pool_max` if all connections are in use"
+                )
+                .into(),
             )
-            .into(),
-        ),
+        }
         PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             StoreError::Unavailable(error.into())
         }
@@ -221,7 +249,7 @@ pub(super) fn judge_pool(error: PoolError, address: &str) -> StoreError {
 }
 
 /// Returns what an operator must do about an error that retrying does not solve.
-fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
+pub(super) fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
     let what = match *state {
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             "PostgreSQL rejected the login: check user and password in the store's URL, and pg_hba.conf"
@@ -250,22 +278,4 @@ fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
 
 pub(super) fn broken(what: impl Into<String>, source: Option<Error>) -> StoreError {
     StoreError::Broken { what: what.into(), source: source.map(|error| DriverError(error).into()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::address;
-
-    #[track_caller]
-    fn check(url: &str, expected: &str) {
-        assert_eq!(address(&url.parse().expect("a URL")), expected);
-    }
-
-    #[test]
-    fn an_address_names_hosts_and_ports_and_no_secret() {
-        check("postgres://u:hunter2@db.internal/shop", "db.internal:5432");
-        check("postgres://u:hunter2@127.0.0.1:5433/shop?password=hunter2", "127.0.0.1:5433");
-        check("postgres://a:1,b:2/shop", "a:1,b:2");
-        check("postgres://%2Frun%2Fpostgresql/shop", "/run/postgresql port 5432");
-    }
 }

@@ -3,8 +3,11 @@
 mod notification;
 
 use super::CONNECT_TIMEOUT;
+use super::connections::RECONNECT;
 use super::error::DriverError;
+use super::hosts::{Connected, Hosts};
 use crate::wakeup::Wakeup;
+use rewheel::Random;
 use rewheel_core::store::StoreChange;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,15 +17,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Client, Config};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{AsyncMessage, Client};
 
 /// Minimum time between two notifications. PostgreSQL commits transactions with a notification one at a time, and every node that
 /// receives one polls the store. Under load this is often enough.
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Wait before reconnecting: initial and maximum.
-const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// A connection that sends and receives notifications.
 pub(super) struct Fleet {
@@ -33,19 +32,12 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn listen(
-        server: Config,
-        tls: MakeRustlsConnect,
-        schema: &str,
-        woken: Wakeup,
-    ) -> Fleet {
+    pub(super) fn listen(hosts: Hosts, schema: &str, woken: Wakeup) -> Fleet {
         let news = Arc::new(News::default());
         // A sender id, so that a node ignores its own notifications.
-        let me =
-            uuid::Uuid::from_u128(rewheel::Random::thread().next().into()).simple().to_string();
+        let me = uuid::Uuid::from_u128(Random::thread().next().into()).simple().to_string();
         let line = Line {
-            server,
-            tls,
+            hosts,
             listen: format!("LISTEN \"{schema}\""),
             notify: format!("NOTIFY \"{schema}\""),
             me,
@@ -98,8 +90,7 @@ impl News {
 }
 
 struct Line {
-    server: Config,
-    tls: MakeRustlsConnect,
+    hosts: Hosts,
     listen: String,
     notify: String,
     me: String,
@@ -110,28 +101,30 @@ struct Line {
 impl Line {
     /// Listens until the task is stopped. Nothing depends on it, because all nodes also poll.
     async fn run(self) {
-        let mut wait = RECONNECT.0;
+        let (mut failures, random) = (0_u32, Random::thread());
         loop {
             let heard = self.once().await;
             self.news.is_listening.store(false, Ordering::Relaxed);
-            match heard {
-                Ok(true) => wait = RECONNECT.0,
-                Ok(false) => wait = (wait * 2).min(RECONNECT.1),
+            failures = match heard {
+                // The connection worked, and broke.
+                Ok(true) => 1,
+                Ok(false) => failures.saturating_add(1),
                 Err(error) => {
                     tracing::debug!(error = %DriverError(error), "failed to listen for store notifications: polling only");
-                    wait = (wait * 2).min(RECONNECT.1);
+                    failures.saturating_add(1)
                 }
-            }
-            tokio::time::sleep(wait).await;
+            };
+            tokio::time::sleep(RECONNECT.delay(failures, &random)).await;
         }
     }
 
     /// Listens until the connection breaks. Returns whether a connection was made.
     async fn once(&self) -> Result<bool, tokio_postgres::Error> {
         // A server may accept the connection and never answer.
-        let connecting = timeout(CONNECT_TIMEOUT, self.server.connect(self.tls.clone()));
+        let connecting = timeout(CONNECT_TIMEOUT, self.hosts.connect());
         let Ok(connected) = connecting.await else { return Ok(false) };
-        let (client, mut connection) = connected?;
+        let Connected { client, mut connection, host } = connected?;
+        let mut end = self.hosts.end_of(host);
         let hear = async {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
@@ -165,6 +158,8 @@ impl Line {
         }
         tokio::select! {
             () = hear => Ok(true),
+            // A server that has stopped closes no connection: it would be listened to for ever.
+            () = end.wait() => Ok(true),
             told = self.tell(&client) => told.map(|()| true),
         }
     }

@@ -1,7 +1,9 @@
 //! Migrates the tables of a schema to the current version.
 
+use super::epoch::Epochs;
 use super::error::{Stage, VerbError, broken, judge, judge_pool};
 use super::for_schema;
+use super::hosts::Hosts;
 use deadpool_postgres::{Object, Pool};
 use rewheel_core::store::StoreResult;
 use std::time::Duration;
@@ -28,6 +30,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
+    ("epochs", include_str!("migrations/0020_epochs.sql")),
     ("bins", include_str!("migrations/0021_bins.sql")),
     ("replica_identity", include_str!("migrations/0022_replica_identity.sql")),
     ("group_lines", include_str!("migrations/0026_group_lines.sql")),
@@ -69,17 +72,22 @@ const TRIES_MAX: u32 = 200;
 /// Pause between two tries, in which normal work continues.
 const REST: Duration = Duration::from_secs(3);
 
-/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
-pub(super) async fn migrate(pool: &Pool, address: &str, schema: &str) -> StoreResult<()> {
-    let connection = pool.get().await.map_err(|error| judge_pool(error, address))?;
+/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done. Then checks the epoch, which
+/// the first connection could not read before.
+pub(super) async fn migrate(
+    pool: &Pool,
+    hosts: &Hosts,
+    epochs: &Epochs,
+    schema: &str,
+) -> StoreResult<()> {
+    let connection = pool.get().await.map_err(|error| judge_pool(error, hosts))?;
     let done = async {
         let is_current = version(&connection, schema).await? == migrations().len();
-        if is_current && revision(&connection, schema).await? >= REVISION {
-            return Ok(());
+        if !is_current || revision(&connection, schema).await? < REVISION {
+            apply_patiently(&connection, schema).await?;
+            connection.batch_execute("COMMIT").await?;
         }
-        apply_patiently(&connection, schema).await?;
-        connection.batch_execute("COMMIT").await?;
-        Ok::<_, VerbError>(())
+        Ok::<_, VerbError>(epochs.check(&connection).await?)
     };
     let done = done.await;
     if done.is_err() {

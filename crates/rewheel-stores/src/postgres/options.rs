@@ -6,7 +6,10 @@ use rewheel_core::{SecretUrl, redact_setting};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+/// Maximum number of hosts in a URL: more than any cluster has. A connection may have to try each of them.
+const HOSTS_MAX: usize = 16;
 
 /// Options for a PostgreSQL store.
 ///
@@ -23,7 +26,7 @@ use tokio_postgres::config::SslMode;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PostgresOptions {
-    /// The address of the server, and the user.
+    /// The addresses of the server, and the user. With several hosts, connections are made to the one that accepts writes.
     pub server: Config,
     /// The schema that contains Rewheel's tables. A database can have several such schemas.
     pub schema: String,
@@ -108,7 +111,7 @@ impl PostgresOptions {
         };
         // The other settings belong to the server and are parsed by the driver.
         let mut theirs = Vec::new();
-        let mut must_encrypt = false;
+        let (mut must_encrypt, mut writes) = (false, None);
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
             let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
             match (name, value) {
@@ -127,6 +130,7 @@ impl PostgresOptions {
                     }
                 }
                 ("sslrootcert", _) => options.verify = Verify::File(PathBuf::from(value)),
+                ("target_session_attrs", _) => writes = Some(must_write(value)?),
                 _ => theirs.push(setting),
             }
         }
@@ -140,11 +144,67 @@ impl PostgresOptions {
         if must_encrypt {
             options.server.ssl_mode(SslMode::Require);
         }
-        if options.server.get_hosts().is_empty() {
-            return Err(OptionsError(format!("`{}`: the host is missing", SecretUrl::new(base))));
+        check_hosts(&options.server, base)?;
+        let several = options.server.get_hosts().len() > 1;
+        if several && writes == Some(TargetSessionAttrs::Any) {
+            let why = "with several hosts it must be `read-write`, so that the server that accepts writes is found";
+            return Err(wrong("target_session_attrs", "any", why));
         }
+        let by_default =
+            if several { TargetSessionAttrs::ReadWrite } else { TargetSessionAttrs::Any };
+        options.server.target_session_attrs(writes.unwrap_or(by_default));
         Ok(options)
     }
+}
+
+/// Parses `target_session_attrs`. Every node writes, so a standby is of no use.
+fn must_write(value: &str) -> Result<TargetSessionAttrs, OptionsError> {
+    match value {
+        "any" => Ok(TargetSessionAttrs::Any),
+        // Both name the server that accepts writes.
+        "read-write" | "primary" => Ok(TargetSessionAttrs::ReadWrite),
+        _ => {
+            let why = "target_session_attrs must be `read-write` or `any`: Rewheel writes to the database";
+            Err(wrong("target_session_attrs", value, why))
+        }
+    }
+}
+
+/// Checks that each host of a URL has a name and a port.
+fn check_hosts(server: &Config, base: &str) -> Result<(), OptionsError> {
+    let (hosts, addresses, ports) =
+        (server.get_hosts(), server.get_hostaddrs(), server.get_ports());
+    let fail = |why: String| Err(OptionsError(format!("`{}`: {why}", SecretUrl::new(base))));
+    // The driver reads `postgres:///d` as a URL without a host, and `postgres://a,/d` as one with an empty host.
+    let is_empty = |host: &Host| matches!(host, Host::Tcp(name) if name.is_empty());
+    if hosts.is_empty() {
+        return fail("the host is missing".to_owned());
+    }
+    if hosts.iter().any(is_empty) {
+        return fail("a host is missing: write several hosts as a:5432,b:5432".to_owned());
+    }
+    if hosts.iter().any(|host| matches!(host, Host::Tcp(name) if name.contains(','))) {
+        return fail(
+            "the setting `host` takes one host: write several hosts before the database, as a:5432,b:5432"
+                .to_owned(),
+        );
+    }
+    if hosts.len() > HOSTS_MAX {
+        return fail(format!("{} hosts are too many: use at most {HOSTS_MAX}", hosts.len()));
+    }
+    if ports.len() > 1 && ports.len() != hosts.len() {
+        let (ports, hosts) = (ports.len(), hosts.len());
+        return fail(format!(
+            "{ports} ports for {hosts} hosts: give each host its port, or all hosts one port"
+        ));
+    }
+    if !addresses.is_empty() && addresses.len() != hosts.len() {
+        let (addresses, hosts) = (addresses.len(), hosts.len());
+        return fail(format!(
+            "{addresses} addresses in `hostaddr` for {hosts} hosts: give each host its address"
+        ));
+    }
+    Ok(())
 }
 
 /// Accepts only names that need no quotes, so that they are safe in a statement.
@@ -185,7 +245,7 @@ fn wrong(name: &str, value: &str, why: &str) -> OptionsError {
 mod tests {
     use super::{Pooler, PostgresOptions, Verify};
     use std::time::Duration;
-    use tokio_postgres::config::SslMode;
+    use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
     #[test]
     fn settings_of_both_sides_are_told_apart() {
@@ -220,6 +280,62 @@ mod tests {
         assert!(PostgresOptions::parse("postgres:///d").is_err());
     }
 
+    fn hosts(url: &str) -> (Vec<Host>, Vec<u16>, TargetSessionAttrs) {
+        let server = PostgresOptions::parse(url).expect(url).server;
+        let attributes = server.get_target_session_attrs();
+        (server.get_hosts().to_vec(), server.get_ports().to_vec(), attributes)
+    }
+
+    #[test]
+    fn of_several_hosts_the_one_that_accepts_writes_is_used() {
+        let named = |names: &[&str]| -> Vec<Host> {
+            names.iter().map(|name| Host::Tcp((*name).to_owned())).collect()
+        };
+        let (any, writes) = (TargetSessionAttrs::Any, TargetSessionAttrs::ReadWrite);
+        for (url, expected) in [
+            (
+                "postgres://a:5433,b,[::1]:5434/d",
+                (named(&["a", "b", "::1"]), vec![5433, 5432, 5434], writes),
+            ),
+            (
+                "postgres://a,b/d?target_session_attrs=read-write",
+                (named(&["a", "b"]), vec![5432, 5432], writes),
+            ),
+            (
+                "postgres://a,b/d?target_session_attrs=primary",
+                (named(&["a", "b"]), vec![5432, 5432], writes),
+            ),
+            ("postgres://a/d", (named(&["a"]), vec![5432], any)),
+            ("postgres://a/d?target_session_attrs=any", (named(&["a"]), vec![5432], any)),
+            ("postgres://a/d?target_session_attrs=read-write", (named(&["a"]), vec![5432], writes)),
+        ] {
+            assert_eq!(hosts(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_several_hosts_is_named() {
+        let many = format!("postgres://{}/d", vec!["h"; 17].join(","));
+        for (url, named) in [
+            ("postgres://a,,b/d", "a host is missing"),
+            ("postgres://a,/d", "a host is missing"),
+            ("postgres://:5432,b/d", "a host is missing"),
+            ("postgres://a:x,b/d", "port"),
+            ("postgres://a:99999,b/d", "port"),
+            ("postgres://a,b/d?port=1", "3 ports for 2 hosts"),
+            ("postgres://a,b/d?hostaddr=127.0.0.1", "1 addresses in `hostaddr` for 2 hosts"),
+            ("postgres:///d?host=a,b", "takes one host"),
+            ("postgres://a,b/d?target_session_attrs=any", "it must be `read-write`"),
+            ("postgres://a,b/d?target_session_attrs=read-only", "must be `read-write` or `any`"),
+            ("postgres://a/d?target_session_attrs=standby", "must be `read-write` or `any`"),
+            ("postgres://a/d?target_session_attrs=", "must be `read-write` or `any`"),
+            (many.as_str(), "17 hosts are too many: use at most 16"),
+        ] {
+            let error = PostgresOptions::parse(url).expect_err(url);
+            assert!(error.to_string().contains(named), "{url}: {error}");
+        }
+    }
+
     #[test]
     fn a_password_is_not_part_of_an_error() {
         for url in [
@@ -232,6 +348,10 @@ mod tests {
             "postgres://h/d?schema=a;password=hunter2",
             "postgres://h/d?pool_max=2;password=hunter2",
             "postgres://h/d?statement_timeout=1s;password=hunter2",
+            "postgres://u:hunter2@a,/d",
+            "postgres://u:hunter2@a,b/d?target_session_attrs=any",
+            "postgres://u:x@a,u:hunter2@b/d",
+            "postgres://h/d?target_session_attrs=standby;password=hunter2",
         ] {
             let error = PostgresOptions::parse(url).expect_err(url);
             let printed = format!("{error} {error:?}");

@@ -107,6 +107,11 @@ impl Places {
         jobs.filter(|job| known.jobs.get(job).is_some_and(|spot| spot.grouped)).collect()
     }
 
+    /// Forgets everything: the rows may be others.
+    pub(super) fn forget(&self) {
+        *self.known() = Known::default();
+    }
+
     /// Returns the row positions of jobs, and forgets them: settling moves the rows.
     pub(super) fn take(&self, leases: impl Iterator<Item = Lease>) -> Taken {
         let mut known = self.known();

@@ -209,6 +209,11 @@ impl<'s> Session<'s> {
 
     /// Ends the verb: commits if it succeeded, rolls back otherwise.
     pub(super) async fn end<T>(mut self, result: Result<T, VerbError>) -> StoreResult<T> {
+        if let Err(trouble) = &result {
+            self.shared.epochs.hear(trouble);
+            // As without a response: nobody asks this server again by this connection.
+            *self.asked.get_mut() |= trouble.ends_connection();
+        }
         let put_back =
             std::mem::take(&mut *self.put_back.lock().unwrap_or_else(PoisonError::into_inner));
         let floors = &self.shared.lanes.floors;

@@ -92,6 +92,7 @@ statements! {
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
     AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
+    BEGIN_EPOCH = "sql/begin_epoch.sql" (INT8, TEXT);
     BINS_EXPIRED = "sql/bins_expired.sql" (INT8);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
@@ -128,6 +129,7 @@ statements! {
     ENDED = "sql/ended.sql" (UUID_ARRAY);
     END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
+    EPOCH = "sql/epoch.sql" (UUID);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
@@ -142,6 +144,9 @@ statements! {
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_REPLACED = "sql/find_replaced.sql" (UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
+    FORGOTTEN = "sql/forgotten.sql" (INT8, INT8);
+    FORGOTTEN_ENDS = "sql/forgotten_ends.sql" (UUID_ARRAY);
+    FORGOTTEN_SUBMITS = "sql/forgotten_submits.sql" (UUID_ARRAY);
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
@@ -167,6 +172,7 @@ statements! {
     IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    INSERT_FORGOTTEN = "sql/insert_forgotten.sql" (INT8, UUID, INT8, INT8, INT8, INT8);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
     INSERT_KEYS = "sql/insert_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, BYTEA_ARRAY);

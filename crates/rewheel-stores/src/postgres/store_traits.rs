@@ -27,7 +27,9 @@ use std::time::Duration;
 #[async_trait]
 impl SubmitStore for PostgresStore {
     async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
-        self.insert_batch(insert).await
+        let answers = self.insert_batch(insert).await?;
+        self.acknowledge(insert.jobs, &answers);
+        Ok(answers)
     }
 
     async fn reserve(&self, reserve: &Reserve) -> StoreResult<u64> {
@@ -144,8 +146,11 @@ impl LeaseStore for PostgresStore {
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         let session = self.live().await?;
+        let before = self.shared.epochs.renewals_of(holder);
         let renewed = lease::renew(&session, holder).await;
-        session.end(renewed).await
+        let renewed = session.end(renewed).await?;
+        self.shared.epochs.renewed(holder, before, renewed.renewals);
+        Ok(renewed)
     }
 
     async fn leave(&self, holder: HolderId) -> StoreResult<()> {

@@ -24,6 +24,7 @@ pub(super) mod sample;
 pub(super) mod settle;
 pub(super) mod results;
 pub(super) mod follow_ups;
+mod forgotten;
 pub(super) mod groups;
 pub(super) mod group_checks;
 pub(super) mod sweep;

@@ -253,7 +253,7 @@ pub async fn wake_a_watcher_of_their_lane(subject: &Subject) {
     in_time("a settle that submits a job wakes", async {
         loop {
             match watch.changed().await {
-                StoreChange::AnyLane => break,
+                StoreChange::AnyLane | StoreChange::Replaced => break,
                 StoreChange::Lanes(lanes) if lanes.contains(&lane) => break,
                 StoreChange::Lanes(_) => {}
             }

@@ -169,7 +169,7 @@ async fn reports(watch: &mut Box<dyn Watch>, lane: &Lane, by: &str) {
             match watch.changed().await {
                 StoreChange::Lanes(lanes) if lanes.contains(lane) => return Ok::<(), ()>(()),
                 StoreChange::Lanes(_) => {}
-                StoreChange::AnyLane => return Ok(()),
+                StoreChange::AnyLane | StoreChange::Replaced => return Ok(()),
             }
         }
     };

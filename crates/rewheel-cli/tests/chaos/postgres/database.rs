@@ -46,6 +46,13 @@ impl Database {
         }
     }
 
+    /// The URL for nodes that know several servers: this database on each of these hosts and ports.
+    pub(crate) fn on_hosts(&self, hosts: &[String]) -> String {
+        let (_, rest) = self.store.split_once('@').expect("a user");
+        let (_, database) = rest.split_once('/').expect("a database");
+        format!("postgres://postgres@{}/{database}", hosts.join(","))
+    }
+
     /// Removes the database at the end of a cell. A failed cell keeps it for inspection.
     pub(crate) async fn remove(self) {
         let connection = Connection::open(&self.server).await.unwrap();

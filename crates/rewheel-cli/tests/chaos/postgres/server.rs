@@ -1,5 +1,10 @@
 //! Starts a private PostgreSQL server that a cell may stop.
 
+mod standby;
+mod backup;
+
+pub(crate) use self::standby::REPLICATED;
+
 use crate::postgres::database::wait_until_open;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,32 +29,39 @@ impl Server {
             println!("not tested: {cell} on PostgreSQL (its programs are not on this machine)");
             return None;
         };
-        let folder = tempfile::tempdir().unwrap();
-        if programs.as_postgres {
-            run(Command::new("chown").arg("postgres:").arg(folder.path()));
-        }
-        let mut init = programs.command(folder.path(), "initdb");
+        let mut server = Server::prepare(programs, options);
+        let mut init = server.command("initdb");
         init.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
-        run(init.arg("-D").arg(folder.path().join("data")));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let mut server = Server {
-            url: format!("postgres://postgres@127.0.0.1:{port}/postgres"),
-            programs,
-            folder,
-            port,
-            options: options.to_vec(),
-            process: None,
-        };
+        run(init.arg("-D").arg(server.data()));
         server.go_on().await;
         Some(server)
     }
 
+    /// Chooses a folder and a port.
+    fn prepare(programs: Programs, options: &[&'static str]) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        if programs.as_postgres {
+            run(Command::new("chown").arg("postgres:").arg(folder.path()));
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+        Server { url, programs, folder, port, options: options.to_vec(), process: None }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn command(&self, name: &str) -> Command {
+        self.programs.command(self.folder.path(), name)
+    }
+
     /// Starts it again; returns once it accepts clients.
     pub(crate) async fn go_on(&mut self) {
-        let mut postgres = self.programs.command(self.folder.path(), "postgres");
-        postgres.arg("-D").arg(self.folder.path().join("data"));
+        let mut postgres = self.command("postgres");
+        postgres.arg("-D").arg(self.data());
         postgres.args(["-p", &self.port.to_string()]);
         let fixed = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
         for option in fixed.iter().chain(&self.options) {
@@ -73,6 +85,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.process.is_none() {
+            return;
+        }
+        // A failed cell may have paused it.
+        self.signal("CONT", &self.children());
         let Some(mut process) = self.process.take() else { return };
         // With SIGKILL its child processes would end later on their own.
         quit(&process);
@@ -91,7 +108,7 @@ fn quit(process: &Child) {
 }
 
 /// The server's programs, and the user that may run them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Programs {
     bin: PathBuf,
     /// PostgreSQL refuses to run as root.

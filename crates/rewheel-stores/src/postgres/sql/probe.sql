@@ -14,6 +14,6 @@ found AS MATERIALIZED (
 )
 UPDATE rewheel.jobs
    SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
-       fence = fence + 1, version = version + 1, shelf = 'held', held_by = (SELECT seq FROM holder), held_until_ms = found.overdue
+       fence = greatest(fence, rewheel.fence_floor()) + 1, version = version + 1, shelf = 'held', held_by = (SELECT seq FROM holder), held_until_ms = found.overdue
   FROM found WHERE jobs.ctid = found.place
 RETURNING {claimed_job}, overdue_ms;

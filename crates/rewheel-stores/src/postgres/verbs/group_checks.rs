@@ -41,6 +41,11 @@ impl ChecksFrom {
         ChecksFrom { known: Mutex::new(Known { from: i64::MIN, whole: None }), clock }
     }
 
+    /// Looks at all lines next time: on another server, the numbers of transactions may be smaller.
+    pub(in super::super) fn forget(&self) {
+        *self.known() = Known { from: i64::MIN, whole: None };
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         // Nothing that can panic runs under this lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)

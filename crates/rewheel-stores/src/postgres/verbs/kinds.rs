@@ -201,13 +201,19 @@ async fn read_kinds(
 }
 
 /// Returns the kinds that changed, or all kinds if that is not possible.
+/// A position in the changes of kinds is a transaction number, and above these bits the epoch. No server gets beyond 2^47 transactions.
+const EPOCH_SHIFT: u32 = 48;
+
 pub(in super::super) async fn kinds_since(
     session: &Session<'_>,
     since: u64,
 ) -> Result<KindsSince, VerbError> {
+    // A position of an earlier epoch says nothing: the kinds that changed since may be forgotten, and others may have changed.
+    let epoch = session.shared.epochs.number() << EPOCH_SHIFT;
+    let since = if since >> EPOCH_SHIFT << EPOCH_SHIFT == epoch { since - epoch } else { 0 };
     let rows = session.query(&KINDS_SINCE, &[&count(since)]).await?;
     let first = rows.first().ok_or_else(|| unreadable("the change counter of the kinds"))?;
-    let (at, all) = (unsigned(first.try_get(0)?), first.try_get(1)?);
+    let (at, all) = (unsigned(first.try_get(0)?) + epoch, first.try_get(1)?);
     if all {
         // Read after `at`: a change in between is read again next time.
         return Ok(KindsSince { at, all, kinds: kinds(session).await? });

@@ -92,5 +92,6 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
         add("dead_rows", message);
     }
     risks.extend(super::unreadable::unreadable(session).await?);
+    risks.extend(super::forgotten::forgotten(session).await?);
     Ok(risks)
 }

@@ -30,7 +30,10 @@ impl PostgresStore {
     ) -> StoreResult<Vec<Settled>> {
         let mut answers = Vec::with_capacity(settlements.len());
         for portion in portions(settlements) {
-            answers.extend(self.settle_portion(holder, portion).await?);
+            let settled = self.settle_portion(holder, portion).await?;
+            let ended = portion.iter().zip(&settled).filter(|(_, answer)| has_ended(answer));
+            self.shared.acknowledged.ended(ended.map(|(settled, _)| settled.lease.job));
+            answers.extend(settled);
         }
         self.open_bins().await;
         Ok(answers)
@@ -97,6 +100,7 @@ impl PostgresStore {
         if !lanes.is_empty() {
             self.shared.woken.wake(self.shared.lanes.report(lanes));
         }
+        self.acknowledge(&stored.jobs, &stored.answers);
         self.wake_for(&stored.jobs, stored.now, &stored.answers);
         if let Some(lanes) = stored.woken {
             self.wake(lanes);
@@ -117,6 +121,16 @@ impl PostgresStore {
         self.wake(self.shared.lanes.report(lanes));
         self.after_groups(freed).await;
         Ok(answers)
+    }
+}
+
+/// Returns whether a job has ended for good. A dead letter may be redriven.
+fn has_ended(answer: &Settled) -> bool {
+    match answer {
+        Settled::Applied(Outcome::LetGo(state)) => !state.is_live() && *state != State::Dead,
+        Settled::Applied(Outcome::Kept { .. } | Outcome::Gone)
+        | Settled::AlreadyApplied(_)
+        | Settled::Lost => false,
     }
 }
 

@@ -31,6 +31,7 @@ const LISTS_AT_ONCE: u64 = 8;
 impl PostgresStore {
     pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.look_below().await;
+        self.count_forgotten().await;
         let (listed, mut lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;

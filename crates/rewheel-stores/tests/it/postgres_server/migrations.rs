@@ -151,6 +151,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
          ALTER TABLE {name}.jobs DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.dead DROP COLUMN group_key, DROP COLUMN turn; \
          ALTER TABLE {name}.finished DROP COLUMN group_key, DROP COLUMN turn; \
+         DROP FUNCTION {name}.fence_floor, {name}.server, {name}.timeline, {name}.begin_epoch, {name}.raise_sequence; DROP TABLE {name}.epochs, {name}.forgotten; \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );
     let without_bins = WITHOUT_BINS.replace("{s}", name);

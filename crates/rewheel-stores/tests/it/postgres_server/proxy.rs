@@ -20,6 +20,8 @@ struct Ways {
     silent_below: AtomicUsize,
     /// Responses of the server are not read.
     deaf: AtomicBool,
+    /// New connections are closed at once.
+    refuses: AtomicBool,
     /// A connection that sends this text is closed, with this response.
     cut: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
     made: AtomicUsize,
@@ -37,6 +39,9 @@ impl Proxy {
         task.spawn(async move {
             let mut pumps = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
+                if shared.refuses.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let server = TcpStream::connect((host.as_str(), port)).await.expect("a server");
                 let number = shared.made.fetch_add(1, Ordering::SeqCst);
                 let (client_says, client_hears) = client.into_split();
@@ -58,6 +63,11 @@ impl Proxy {
     /// Stops forwarding on the current connections. New ones work.
     pub(crate) fn silence(&self) {
         self.ways.silent_below.store(self.ways.made.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// Closes new connections at once.
+    pub(crate) fn refuse(&self) {
+        self.ways.refuses.store(true, Ordering::SeqCst);
     }
 
     /// Stops reading the server's responses, as if the process were paused.

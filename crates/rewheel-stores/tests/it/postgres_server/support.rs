@@ -70,6 +70,10 @@ impl Database {
         Database { schema, name }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn url(&self) -> String {
         let mut config = server();
         config.dbname(&self.name);

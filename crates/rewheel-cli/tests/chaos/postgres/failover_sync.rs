@@ -1,0 +1,52 @@
+//! `failover-sync`: the primary is lost, its synchronous standby is promoted, and the old primary comes back as a standby, repeatedly.
+
+use super::database::Database;
+use super::server::{REPLICATED, Server};
+use crate::cell::{Cell, Settings};
+use crate::{alone, fault_lasts};
+use std::time::{Duration, Instant};
+
+/// How the primary is lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// Its machine loses power: connections break.
+    Killed,
+    /// Its machine hangs: connections are accepted, and nothing answers.
+    Hangs,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_with_a_synchronous_standby() {
+    let _alone = alone().await;
+    let Some(mut primary) = Server::start("failover-sync", &REPLICATED).await else { return };
+    let database = Database::on(&primary.url, "failover-sync").await;
+    let mut standby = primary.standby().await;
+    primary.commit_synchronously().await;
+    let store = database.on_hosts(&[primary.address(), standby.address()]);
+    let cell = Cell::start(&store, Settings::default()).await;
+    let submitter = cell.submit_on();
+    let (started, mut failovers, mut probes) = (Instant::now(), 0_usize, Vec::new());
+    while failovers < 2 || started.elapsed() < fault_lasts() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let loss = [Loss::Killed, Loss::Hangs][failovers % 2];
+        match loss {
+            Loss::Killed => primary.kill().await,
+            Loss::Hangs => primary.pause(),
+        }
+        standby.promote().await;
+        failovers += 1;
+        println!("failover {failovers}: {loss:?}");
+        probes.extend(cell.recover(&format!("failover-{failovers}")).await);
+        if let Loss::Hangs = loss {
+            primary.kill().await;
+        }
+        primary.follow(&standby).await;
+        std::mem::swap(&mut primary, &mut standby);
+        primary.commit_synchronously().await;
+    }
+    let mut acknowledged = submitter.end().await;
+    acknowledged.extend(probes);
+    cell.balance(&acknowledged).await;
+    println!("{failovers} failovers");
+    drop(cell);
+}
