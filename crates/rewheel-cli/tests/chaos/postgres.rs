@@ -3,10 +3,12 @@
 mod database;
 mod server;
 mod kill_node;
+mod mixed_kill_node;
 mod pause_node;
 mod rolling_restart;
 mod migrate;
 mod skewed_clock;
 mod kill_connections;
 mod restart_store;
+mod mixed_restart_store;
 mod fill_pool;
