@@ -40,7 +40,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(300);
 
 /// Tells a loop that it may end.
 #[derive(Debug, Default)]
-struct Enough(AtomicBool);
+pub(crate) struct Enough(AtomicBool);
 
 impl Enough {
     fn is_reached(&self) -> bool {
@@ -81,14 +81,14 @@ impl Mixed {
         let door = self.cell.door();
         let (enough, over) = (Enough::default(), Enough::default());
         let (cell, service) = (&mut self.cell, &self.service);
-        let mut schedules = Schedules::put(&door).await;
+        let schedules = Schedules::put(&door).await;
         let main = async {
             let faults = async {
                 faults(cell).await;
                 enough.reach();
             };
             let ((), submitted) = tokio::join!(faults, submit(&door, &enough));
-            schedules.pause(&door).await;
+            schedules::pause(&door).await;
             drain(cell, &door, &submitted).await;
             over.reach();
             submitted
@@ -112,7 +112,7 @@ impl Mixed {
         lines::check(&ended).await;
         submitted.charges.check(&ended, given).await;
         submitted.pages.check(&ended).await;
-        schedules.check(&ended);
+        schedules.check(&ended).await;
         submitted.dead_letters.check(&ended).await;
         check_keys(&ended);
         let (well, found) = cell.doctor().await;
@@ -165,9 +165,9 @@ async fn wait_until_none_left(
         }
         if started.elapsed() > DRAIN_MAX {
             let some: Vec<_> = left.values().take(3).collect();
-            let said = cell.nodes[0].said();
+            let (said, (_, found)) = (cell.nodes[0].said(), cell.doctor().await);
             panic!(
-                "{} jobs do not end, {unannounced} dead letters have no refund: {some:#?} {said:#?}",
+                "{} jobs do not end, {unannounced} dead letters have no refund: {some:#?} {said:#?} {found}",
                 left.len()
             );
         }

@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 /// The kinds of a round.
 const KINDS: [&str; 5] = ["report", "report", "mail", "metered", "polite"];
 
+/// One in this many rounds is submitted twice, although it was acknowledged.
+const REPEATED_EVERY: usize = 5;
+
 /// The acknowledged jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
@@ -26,9 +29,13 @@ impl Plain {
             }
             let job = |(n, kind): (usize, &&str)| json!({"kind": kind, "payload": {}, "key": format!("plain-{round}-{n}")});
             let jobs: Vec<_> = KINDS.iter().enumerate().map(job).collect();
-            plain
-                .keyed
-                .extend(ids_of(&door.post("/v1/jobs/batch", &json!({ "jobs": jobs })).await));
+            let batch = json!({ "jobs": jobs });
+            let ids = ids_of(&door.post("/v1/jobs/batch", &batch).await);
+            if round % REPEATED_EVERY == 0 {
+                let again = ids_of(&door.post("/v1/jobs/batch", &batch).await);
+                assert_eq!(ids, again, "a repeated submit has another answer");
+            }
+            plain.keyed.extend(ids);
             let job = json!({"kind": "mail", "payload": {}});
             plain.others.push(id_of(&door.post("/v1/jobs", &job).await.body));
             tokio::time::sleep(PAUSE).await;

@@ -117,7 +117,7 @@ impl Seen {
         let status = match kind {
             "doomed" => StatusCode::SERVICE_UNAVAILABLE,
             _ if is_broken => StatusCode::UNPROCESSABLE_ENTITY,
-            "metered" | "polite" if before % 10 == 5 => StatusCode::TOO_MANY_REQUESTS,
+            "metered" | "polite" if before % 20 == 5 => StatusCode::TOO_MANY_REQUESTS,
             _ if before % 6 == 1 => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::OK,
         };
