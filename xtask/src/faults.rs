@@ -16,16 +16,18 @@ const SECONDS: &str = "60";
 
 /// The cells of each store; each is a module of the tests in `chaos`.
 const STORES: [(&str, &[&str]); 2] = [
-    ("sqlite", &["kill-node"]),
+    ("sqlite", &["kill-node", "mixed-kill-node"]),
     (
         "postgres",
         &[
             "kill-node",
+            "mixed-kill-node",
             "pause-node",
             "restart-store",
             "failover-sync",
             "failover-async",
             "backup",
+            "mixed-restart-store",
             "kill-connections",
             "fill-pool",
             "skewed-clock",
@@ -96,7 +98,7 @@ mod tests {
 
     #[test]
     fn arguments_select_cells() {
-        check("--store sqlite", &["sqlite::kill_node::"]);
+        check("--store sqlite", &["sqlite::kill_node::", "sqlite::mixed_kill_node::"]);
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
         check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
         let all: Vec<String> = modules(&[]).unwrap();

@@ -39,6 +39,7 @@ use self::answer::Refused;
 use self::kind::Condition;
 use self::machine::Machine;
 use self::plan::Room;
+use crate::kind_health::KindHealth;
 use crate::tenant_settings::TenantBook;
 use rewheel::{BreakerState, Clock, Moment, Random};
 use rewheel_core::{HolderId, KindName, Lane, RetryAsk, Tenant};
@@ -239,6 +240,17 @@ impl Admission {
         let condition = machine.find(kind).map(|kind| kind.condition(me, now));
         let is_down = |reason| matches!(reason, HeldReason::Parked | HeldReason::Hold);
         condition.is_none_or(|seen| matches!(seen, Condition::Closed(reason, _) if is_down(reason)))
+    }
+
+    /// Returns what this engine knows about the dependency of a kind.
+    pub(crate) fn health(&self, kind: &KindName) -> KindHealth {
+        let machine = self.machine();
+        let me = machine.me();
+        machine.find(kind).map_or_else(KindHealth::default, |kind| KindHealth {
+            breaker: kind.is_suspected(),
+            parked: kind.is_parked(),
+            probing: kind.is_probed_by(me),
+        })
     }
 
     /// Returns the state of a kind's breaker, and the reason; `None` if an operator has decided or the kind has no breaker.

@@ -120,6 +120,7 @@ mod workers;
 mod admission;
 mod held;
 mod park;
+mod kind_health;
 mod rate;
 mod budget;
 mod shards;
@@ -154,6 +155,7 @@ pub use self::events::{EventStream, EventsMissed, JobStateChange};
 pub use self::follow_ups::{FollowUp, IntoFollowUp};
 pub use self::held::HeldJob;
 pub use self::job_counts::JobCounts;
+pub use self::kind_health::KindHealth;
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };

@@ -15,6 +15,8 @@ mod groups;
 mod model;
 #[path = "simulation/node.rs"]
 mod node;
+#[path = "simulation/outages.rs"]
+mod outages;
 #[path = "simulation/schedules.rs"]
 mod schedules;
 #[path = "simulation/worker.rs"]

@@ -1,6 +1,7 @@
 //! A chaos cell: a few nodes on one store, with a callee.
 
 use crate::callee::Callee;
+use crate::door::Door;
 use crate::node::Node;
 use crate::submitter::{Submitter, Urls, post};
 use serde_json::{Value, json};
@@ -21,13 +22,16 @@ pub(crate) struct Settings {
     pub(crate) pause: Duration,
     /// Additional environment variables of each node, by its number.
     pub(crate) env: fn(usize) -> Vec<(String, String)>,
+    /// Additional sections of the config file.
+    pub(crate) config: String,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         // Some 200 jobs a second: work for three nodes in a debug build, and quickly drained.
         let pause = Duration::from_millis(40);
-        Settings { nodes: 3, lease_ttl: Some("1s"), pause, env: |_| Vec::new() }
+        let config = String::new();
+        Settings { nodes: 3, lease_ttl: Some("1s"), pause, env: |_| Vec::new(), config }
     }
 }
 
@@ -49,7 +53,8 @@ impl Cell {
         let folder = tempfile::tempdir().unwrap();
         let callee = Callee::start().await;
         let config = folder.path().join("rewheel.toml");
-        std::fs::write(&config, config_text(store, &callee.url, settings.lease_ttl)).unwrap();
+        let text = config_text(store, &callee.url, settings.lease_ttl);
+        std::fs::write(&config, text + &settings.config).unwrap();
         // A paused node accepts a connection, and then does not respond.
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2));
         let mut cell = Cell {
@@ -98,6 +103,11 @@ impl Cell {
     /// Starts submitting jobs of kind `work`, to any node that responds.
     pub(crate) fn submit_on(&self) -> Submitter {
         Submitter::start(self.client.clone(), Arc::clone(&self.urls), self.settings.pause)
+    }
+
+    /// Returns a client of all nodes.
+    pub(crate) fn door(&self) -> Door {
+        Door::new(self.client.clone(), Arc::clone(&self.urls))
     }
 
     /// Submits one job to one node, repeatedly until it is acknowledged; returns its id.

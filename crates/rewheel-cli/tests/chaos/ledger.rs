@@ -2,12 +2,16 @@
 
 use crate::callee::Call;
 use crate::cell::Cell;
+use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How long the last job may take after the last fault.
 const DRAIN_MAX: Duration = Duration::from_secs(300);
+
+/// Tries of a request, each of which may take as long as the client waits.
+const TRIES_MAX: usize = 30;
 
 /// Every job of a store, by its id.
 pub(crate) type Jobs = BTreeMap<String, Value>;
@@ -60,7 +64,7 @@ impl Cell {
             assert!(calls.iter().all(is_its_kind), "{job} ran as another kind: {calls:#?}");
         }
         self.callee.assert_fences_are_unique();
-        let found = self.doctor().await;
+        let (_, found) = self.doctor().await;
         assert_eq!(found["books"]["missing"], 0, "{found}");
         Ended { lost: lost.collect(), jobs, drained, found }
     }
@@ -87,8 +91,9 @@ impl Cell {
         let mut jobs = Jobs::new();
         let mut cursor = String::new();
         loop {
-            let url = format!("{}/v1/jobs?{filter}limit=1000{cursor}", self.nodes[0].url);
-            let page: Value = self.client.get(url).send().await.unwrap().json().await.unwrap();
+            let path = format!("/v1/jobs?{filter}limit=1000{cursor}");
+            let (_, page) = self.get(&path).await;
+            let page: Value = serde_json::from_slice(&page).unwrap();
             let items = page["items"].as_array().unwrap_or_else(|| panic!("no list: {page}"));
             let id = |job: &Value| job["id"].as_str().unwrap().to_owned();
             jobs.extend(items.iter().map(|job| (id(job), job.clone())));
@@ -99,8 +104,29 @@ impl Cell {
         }
     }
 
-    /// Returns what `rewheel doctor` finds.
-    pub(crate) async fn doctor(&self) -> Value {
+    /// Gets from the first node, which must be running. A busy machine may need several tries. Returns the content type and the body.
+    pub(crate) async fn get(&self, path: &str) -> (String, Vec<u8>) {
+        let url = format!("{}{path}", self.nodes[0].url);
+        for tries in 1.. {
+            let answer = async {
+                let answer = self.client.get(&url).send().await?;
+                let (status, content_type) =
+                    (answer.status(), answer.headers()[CONTENT_TYPE].clone());
+                Ok::<_, reqwest::Error>((status, content_type, answer.bytes().await?))
+            };
+            match answer.await {
+                Ok((status, content_type, body)) => {
+                    assert!(status.is_success(), "{path}: {status} {body:?}");
+                    return (content_type.to_str().unwrap().to_owned(), body.to_vec());
+                }
+                Err(error) => assert!(tries < TRIES_MAX, "{path}: {error:?}"),
+            }
+        }
+        unreachable!("it tries until it returns")
+    }
+
+    /// Runs `rewheel doctor`. Returns whether it found nothing wrong, and what it says.
+    pub(crate) async fn doctor(&self) -> (bool, Value) {
         let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_rewheel"))
             .args(["doctor", "--json", "--store", &self.store])
             .output()

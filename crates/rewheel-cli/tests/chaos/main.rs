@@ -2,7 +2,8 @@
 //!
 //! A cell is one fault on one store. Each runs here for some seconds; `cargo xtask chaos --store
 //! postgres --cell kill-node` runs it for a minute. Each ends the same way: every acknowledged job is
-//! final, none was settled by a late holder, the books balance.
+//! final, none was settled by a late holder, the books balance. The cells whose names begin with
+//! `mixed` use every feature of jobs at once, and check what each of them promises.
 
 #![expect(
     clippy::print_stdout,
@@ -19,7 +20,9 @@ mod callee;
 mod node;
 mod cell;
 mod submitter;
+mod door;
 mod ledger;
+mod mixed;
 mod sqlite;
 #[cfg(feature = "test-postgres")]
 mod postgres;

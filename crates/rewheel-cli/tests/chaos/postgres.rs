@@ -3,6 +3,7 @@
 mod database;
 mod server;
 mod kill_node;
+mod mixed_kill_node;
 mod pause_node;
 mod rolling_restart;
 mod migrate;
@@ -12,4 +13,5 @@ mod restart_store;
 mod failover_sync;
 mod failover_async;
 mod backup;
+mod mixed_restart_store;
 mod fill_pool;

@@ -3,6 +3,7 @@
 use crate::duplicates::Payloads;
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
 use crate::groups::Lines;
+use crate::outages::{Load, Outages};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, ReadStore};
 use rewheel_core::{
@@ -44,6 +45,8 @@ struct Running {
     job: JobId,
     fence: Fence,
     holder: Option<HolderId>,
+    /// Whether it began before an outage of its dependency.
+    is_old: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +100,7 @@ pub(crate) struct Model {
     book: Mutex<Book>,
     payloads: Mutex<Payloads>,
     lines: Mutex<Lines>,
+    outages: Mutex<Outages>,
 }
 
 /// The result of a simulation.
@@ -127,7 +131,8 @@ pub(crate) fn now() -> Instant {
 impl Model {
     pub(crate) fn new(fleet: Fleet, store: MemoryStore, started: Instant) -> Arc<Model> {
         let (book, payloads, lines) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Model { fleet, store, started, book, payloads, lines })
+        let outages = Mutex::default();
+        Arc::new(Model { fleet, store, started, book, payloads, lines, outages })
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -141,6 +146,10 @@ impl Model {
 
     pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().expect("nothing panics with it")
+    }
+
+    pub(crate) fn outages(&self) -> MutexGuard<'_, Outages> {
+        self.outages.lock().expect("nothing panics with it")
     }
 
     pub(crate) fn result(&self) -> Result {
@@ -215,6 +224,8 @@ impl Model {
         let holder =
             if let Status::Leased { holder, .. } = job.status { Some(holder) } else { None };
         self.payloads().run(job);
+        self.look_at_breakers(who);
+        let begin = self.begins(who, job);
         let lane = job.lane.clone();
         self.tell(&format!("{} of {} starts in {who:?}, fence {}", job.id, lane.kind, job.fence));
         let (number, is_first) = {
@@ -224,7 +235,8 @@ impl Model {
             *runs += 1;
             let is_first = *runs == 1;
             let number = book.last_run;
-            let running = Running { who, lane, job: job.id, fence: job.fence, holder };
+            let (job, fence, is_old) = (job.id, job.fence, begin.is_old);
+            let running = Running { who, lane, job, fence, holder, is_old };
             book.running.insert(number, running);
             (number, is_first)
         };
@@ -236,12 +248,15 @@ impl Model {
         self.check_pause(who, job, store_now);
         self.check_group(job, is_first).await;
         let here = self.running_in(who, |_| true).await;
-        // Attempts that hang from before an outage do not keep their kind from testing whether its dependency is back: one more may run.
-        let of_kind = self.running_in(who, |one| one.lane.kind == job.lane.kind).await;
-        let may_test = job.lane.kind.as_str() == "guarded" && of_kind > 1;
-        self.check_most(who, "concurrency", PLACES + usize::from(may_test), here);
+        if !begin.is_beside_hung {
+            self.check_most(who, "concurrency", PLACES, here);
+        } else if here > PLACES {
+            self.count("tests beyond the slots");
+        }
         for limit in self.fleet.limits(&job.lane) {
-            self.check_concurrency(who, &limit).await;
+            if !begin.is_test || limit.is_kind {
+                self.check_concurrency(who, &limit).await;
+            }
             self.check_slow(&limit, job, store_now);
             self.check_fast(who, &limit);
         }
@@ -256,6 +271,22 @@ impl Model {
             Who::Engine(_) => self.book().running.values().filter(|one| is_here(one)).count(),
             Who::Worker(_) => self.held(is_here).await.len(),
         }
+    }
+
+    /// Returns the running attempts of a kind in one engine.
+    pub(crate) fn load_of(&self, who: Who, kind: &KindName) -> Load {
+        let mut load = Load::default();
+        let is_of = |one: &&Running| one.who == who && one.lane.kind == *kind;
+        for running in self.book().running.values().filter(is_of) {
+            *(if running.is_old { &mut load.old } else { &mut load.fresh }) += 1;
+        }
+        load
+    }
+
+    /// An outage of a kind begins for one engine.
+    pub(crate) fn grow_old(&self, who: Who, kind: &KindName) {
+        let is_of = |one: &&mut Running| one.who == who && one.lane.kind == *kind;
+        self.book().running.values_mut().filter(is_of).for_each(|running| running.is_old = true);
     }
 
     /// Returns running attempts whose lease was not taken away.

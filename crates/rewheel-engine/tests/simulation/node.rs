@@ -122,6 +122,7 @@ impl Node {
                     model.panics(who, verb);
                 }
                 assert!(!is_hit, "planned");
+                model.look_at_breakers(who);
                 let leaves_groups = luck.leaves_groups.load(Ordering::SeqCst);
                 if luck.away.load(Ordering::SeqCst)
                     || (leaves_groups && verb == Verb::ReleaseGroups)

@@ -356,6 +356,7 @@ impl World {
         let started = timeout(Duration::from_secs(10), builder.start()).await;
         if let Ok(Ok(engine)) = started {
             self.tell(&format!("node {node} is {who:?}, {}", engine.status().holder));
+            self.model.watch(who, engine.clone());
             self.engines.lock().expect("nothing panics with it")[node] = Some(engine);
         }
     }
@@ -364,6 +365,7 @@ impl World {
         let engine = self.engines.lock().expect("nothing panics with it")[node].take();
         if let Some(engine) = engine {
             self.tell(&format!("node {node} killed"));
+            self.model.unwatch(self.who[node]);
             engine.kill();
         }
     }

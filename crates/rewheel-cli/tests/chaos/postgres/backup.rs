@@ -59,7 +59,7 @@ async fn a_dump_made_under_load_is_a_store_without_stuck_jobs() {
     }
     restored.callee.assert_fences_are_unique();
     assert!(ran >= held.len(), "{ran} jobs ran");
-    let found = restored.doctor().await;
+    let (_, found) = restored.doctor().await;
     assert_eq!((&found["ok"], &found["books"]["missing"]), (&json!(true), &json!(0)), "{found}");
     let epochs = "SELECT string_agg(reason, ' ' ORDER BY epoch) FROM chaos.epochs";
     second.wait_for_in(&copy.url, epochs, "created restored").await;

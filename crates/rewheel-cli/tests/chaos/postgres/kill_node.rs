@@ -12,6 +12,15 @@ async fn nothing_acknowledged_is_lost_by_killing_nodes() {
     let database = Database::new("kill-node").await;
     let mut cell = Cell::start(&database.store, Settings::default()).await;
     let submitter = cell.submit_on();
+    kill_in_turn(&mut cell).await;
+    let acknowledged = submitter.end().await;
+    cell.balance(&acknowledged).await;
+    drop(cell);
+    database.remove().await;
+}
+
+/// Kills and restarts one node after the other, one every second.
+pub(crate) async fn kill_in_turn(cell: &mut Cell) {
     let started = Instant::now();
     let mut kills = 0;
     while started.elapsed() < fault_lasts() {
@@ -22,11 +31,7 @@ async fn nothing_acknowledged_is_lost_by_killing_nodes() {
         let next = Duration::from_secs(kills as u64).saturating_sub(started.elapsed());
         tokio::time::sleep(next).await;
     }
-    let acknowledged = submitter.end().await;
-    cell.balance(&acknowledged).await;
     println!("{kills} kills");
-    drop(cell);
-    database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

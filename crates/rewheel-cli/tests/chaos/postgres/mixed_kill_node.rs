@@ -1,0 +1,16 @@
+//! `mixed-kill-node`: one of three nodes is killed every second, with jobs that use every feature.
+
+use super::database::Database;
+use super::kill_node::kill_in_turn;
+use crate::alone;
+use crate::cell::Cell;
+use crate::mixed::Mixed;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_feature_survives_killing_nodes() {
+    let _alone = alone().await;
+    let database = Database::new("mixed-kill-node").await;
+    let mixed = Mixed::start(&database.store, 3).await;
+    mixed.run(async |cell: &mut Cell| kill_in_turn(cell).await).await;
+    database.remove().await;
+}
