@@ -28,6 +28,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("results", include_str!("migrations/0017_results.sql")),
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
+    ("replica_identity", include_str!("migrations/0023_replica_identity.sql")),
 ];
 
 /// The migrations of this release.
