@@ -117,6 +117,17 @@ impl Floors {
         Reading { lanes, from, began: now, lowered: known.lowered }
     }
 
+    /// Returns from where to count the jobs of the lanes that have a floor, in the order of their numbers. Counts must be exact, so they
+    /// start at the very beginning unless that takes long. Even then they find what commits late by at most [`LATE`].
+    pub(super) fn for_count(&self) -> Reading {
+        let now = self.clock.now();
+        let known = self.known();
+        let is_floor = |floor: &&Floor| is_long(known.hold) && !known.is_stale(floor, now);
+        let floors = known.floors.iter().filter(|(_, floor)| is_floor(floor));
+        let (lanes, from) = floors.map(|(lane, floor)| (*lane, before(floor.due, LATE))).unzip();
+        Reading { lanes, from, began: now, lowered: known.lowered }
+    }
+
     /// Records that a statement found no more jobs of a lane from where it began to read up to a due time, and what the time was.
     pub(super) fn emptied(
         &self,
@@ -158,7 +169,7 @@ impl Floors {
 
     /// Like `look`, for background work. If looks take long, background work looks early, so that a claim does not have to.
     pub(super) fn look_early(&self) -> Option<Reading> {
-        self.look_after(|hold| if hold > LOOK_EVERY { hold / 2 } else { hold })
+        self.look_after(|hold| if is_long(hold) { hold / 2 } else { hold })
     }
 
     fn look_after(&self, age: impl FnOnce(Duration) -> Duration) -> Option<Reading> {
@@ -233,7 +244,7 @@ impl Known {
             return None;
         }
         // If looks are cheap, they are as frequent.
-        if self.hold == LOOK_EVERY || now.since(floor.dipped) < LOOK_EVERY {
+        if !is_long(self.hold) || now.since(floor.dipped) < LOOK_EVERY {
             return Some(floor.due);
         }
         self.floors.insert(lane, Floor { dipped: now, ..floor });
@@ -251,6 +262,11 @@ impl Reading {
 /// Returns the time between two looks that take this long.
 pub(super) fn hold_after(took: Duration) -> Duration {
     took.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_MAX)
+}
+
+/// Returns whether a look takes so long that the time until the next one is longer than usual.
+pub(super) fn is_long(hold: Duration) -> bool {
+    hold > LOOK_EVERY
 }
 
 /// Returns the time that is this much earlier.
@@ -426,5 +442,21 @@ mod tests {
         assert_eq!(floor(&floors), EDGE - 500);
         clock.advance(LOOK_EVERY);
         assert_eq!(floors.all().from, [EDGE - 500 - LATE_MS]);
+    }
+
+    #[test]
+    fn a_count_starts_at_a_floor_only_while_looks_take_long() {
+        let (floors, clock) = fresh();
+        claim(&floors, i64::MAX);
+        assert!(floors.for_count().lanes.is_empty());
+        clock.advance(LOOK_EVERY);
+        let reading = floors.look().unwrap();
+        clock.advance(Duration::from_millis(100));
+        floors.looked(&reading, &[]);
+        let reading = floors.for_count();
+        assert_eq!((reading.lanes, reading.from), (vec![1], vec![EDGE - LATE_MS]));
+        // Twice the five seconds between two such looks.
+        clock.advance(Duration::from_secs(10));
+        assert!(floors.for_count().lanes.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Remembers up to when a search by time found nothing, so that the next one does not read dead rows there.
 
-use super::floors::{LATE, before, hold_after};
+use super::floors::{LATE, before, hold_after, is_long};
 use rewheel::{Clock, Moment};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,6 +52,27 @@ impl LookFloor {
         let began = self.clock.now();
         match *self.known() {
             Some(clean) if began.since(clean.looked) < clean.hold => {
+                LookFrom { at: before(clean.at, LATE), list: clean.list, began }
+            }
+            Some(_) | None => LookFrom { at: i64::MIN, list: i64::MIN, began },
+        }
+    }
+
+    /// Returns from where to count, for a statement that does not report what it finds. If looks at everything stop, it starts at the
+    /// very beginning.
+    pub(super) fn peek(&self) -> LookFrom {
+        self.peek_if(|_| true)
+    }
+
+    /// As `peek`, for a count that starts at the very beginning unless that takes long.
+    pub(super) fn peek_if_long(&self) -> LookFrom {
+        self.peek_if(|clean| is_long(clean.hold))
+    }
+
+    fn peek_if(&self, wanted: impl FnOnce(&Clean) -> bool) -> LookFrom {
+        let began = self.clock.now();
+        match *self.known() {
+            Some(clean) if began.since(clean.looked) < clean.hold * 2 && wanted(&clean) => {
                 LookFrom { at: before(clean.at, LATE), list: clean.list, began }
             }
             Some(_) | None => LookFrom { at: i64::MIN, list: i64::MIN, began },
@@ -115,5 +136,28 @@ mod tests {
         assert_eq!((floor.from().at, floor.from().list), (NOW - LATE_MS, 500 - 8));
         floor.found();
         assert_eq!(floor.from().at, i64::MIN);
+    }
+
+    #[test]
+    fn a_count_starts_at_the_floor_for_a_while_after_the_last_look_at_everything() {
+        let clock = ManualClock::new();
+        let floor = LookFloor::new(Clock::from(&clock));
+        assert_eq!((floor.peek().at, floor.peek().list), (i64::MIN, i64::MIN));
+        floor.found_nothing(floor.from(), NOW, Some(500));
+        assert_eq!((floor.peek().at, floor.peek().list), (NOW - LATE_MS, 500 - 8));
+        // That look took no time: an exact count takes no time either.
+        assert_eq!(floor.peek_if_long().at, i64::MIN);
+        // It is time to look at everything, but a count leaves that to the next look.
+        clock.advance(Duration::from_secs(1));
+        assert_eq!((floor.from().at, floor.peek().at), (i64::MIN, NOW - LATE_MS));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(floor.peek().at, i64::MIN);
+
+        let slow = floor.from();
+        clock.advance(Duration::from_millis(100));
+        floor.found_nothing(slow, NOW, None);
+        assert_eq!(floor.peek_if_long().at, NOW - LATE_MS);
+        floor.found();
+        assert_eq!((floor.peek().at, floor.peek_if_long().at), (i64::MIN, i64::MIN));
     }
 }

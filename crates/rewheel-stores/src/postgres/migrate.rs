@@ -32,7 +32,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("groups", include_str!("migrations/0019_groups.sql")),
     ("epochs", include_str!("migrations/0020_epochs.sql")),
     ("bins", include_str!("migrations/0021_bins.sql")),
-    ("replica_identity", include_str!("migrations/0022_replica_identity.sql")),
+    ("replica_identity", include_str!("migrations/0023_replica_identity.sql")),
     ("group_lines", include_str!("migrations/0026_group_lines.sql")),
 ];
 

@@ -193,7 +193,7 @@ statements! {
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
-    LIMIT_WAITS = "sql/limit_waits.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    LIMIT_WAITS = "sql/limit_waits.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8, INT8);
     LIVE = "sql/live.sql" (UUID_ARRAY);
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
@@ -210,7 +210,7 @@ statements! {
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
     NOW = "sql/now.sql" (INT8);
-    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8);
+    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8, INT8, INT8);
     PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
     OPEN_BIN = "sql/open_bin.sql" (INT8, INT8);
     PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
@@ -230,7 +230,7 @@ statements! {
     RELEASE = "sql/release.sql" (INT8, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT8);
     RELEASE_GROUPS = "sql/release_groups.sql" (TEXT, TEXT, TEXT, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
-    RESERVE = "sql/reserve.sql" (TEXT, INT8);
+    RESERVE = "sql/reserve.sql" (TEXT, INT8, INT4_ARRAY, INT8_ARRAY, INT8, INT8, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
     RESERVE_KEEP = "sql/reserve_keep.sql" (TEXT, INT4, INT8);
     RESERVE_LOCK = "sql/reserve_lock.sql" (TEXT);

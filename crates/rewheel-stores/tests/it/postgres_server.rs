@@ -26,6 +26,7 @@ mod plans;
 mod old_snapshot;
 mod limits;
 mod pgbouncer;
+mod replication;
 mod tls;
 mod errors;
 mod log;

@@ -27,3 +27,8 @@ INSERT INTO rewheel.formats_used SELECT 4 WHERE EXISTS (SELECT FROM rewheel.grou
 -- The revision of the SQL functions in `functions`: one row.
 CREATE TABLE rewheel.functions (revision integer NOT NULL);
 INSERT INTO rewheel.functions VALUES (0);
+
+-- These tables have no key: for logical replication, the whole row identifies a row.
+ALTER TABLE rewheel.group_checks REPLICA IDENTITY FULL;
+ALTER TABLE rewheel.formats_used REPLICA IDENTITY FULL;
+ALTER TABLE rewheel.functions REPLICA IDENTITY FULL;

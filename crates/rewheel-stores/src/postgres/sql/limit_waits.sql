@@ -1,17 +1,35 @@
 -- limit_waits: reads the time and, for each limit in the given order, when a job was last started under it and how many jobs are leased.
 -- $1 is the clock offset; $2 and $3 name the limits; $4 is the concurrency of each. Contract: ReadStore::limit_waits.
 -- Reads leased jobs only, once for all limits: those on the shelf `held`, and, for limits that those do not fill, the jobs of listed
--- claims that are still on the shelf `due`. Steps from one holder to the next in the index, as the sweep does.
-WITH RECURSIVE step (holder) AS (
-    SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by IS NOT NULL ORDER BY held_by LIMIT 1)
+-- claims that are still on the shelf `due`.
+-- $5 is the time up to which a look found nothing to take over, and $6 the first list then, as in sweep_look: no job of a living holder
+-- became overdue before, and no holder that died before has jobs. So the count does not read dead rows from before that time.
+WITH RECURSIVE start AS MATERIALIZED (
+    -- After the clock was put back, new leases may end before $5.
+    SELECT CASE WHEN rewheel.now_ms() + $1 < $5 THEN -9223372036854775808 ELSE $5 END AS from_ms
+),
+-- From the very beginning: steps from one holder to the next in the index, as the sweep does.
+step (holder) AS (
+    SELECT (SELECT held_by FROM rewheel.jobs
+             WHERE shelf = 'held' AND held_by IS NOT NULL AND (SELECT from_ms FROM start) = -9223372036854775808
+             ORDER BY held_by LIMIT 1)
     UNION ALL
     SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by > step.holder ORDER BY held_by LIMIT 1)
       FROM step WHERE step.holder IS NOT NULL
 ),
+holding AS MATERIALIZED (
+    SELECT step.holder, -9223372036854775808 AS from_ms FROM step WHERE step.holder IS NOT NULL
+    UNION ALL
+    SELECT holders.seq, CASE WHEN died_ms IS NULL THEN from_ms ELSE -9223372036854775808 END
+      FROM rewheel.holders, start
+     WHERE from_ms > -9223372036854775808 AND (died_ms IS NULL OR died_ms >= from_ms)
+),
 held AS MATERIALIZED (
     SELECT lane.kind, lane.tenant, jobs
       FROM (SELECT job.lane, count(*) AS jobs
-              FROM step, LATERAL (SELECT lane FROM rewheel.jobs WHERE shelf = 'held' AND held_by = step.holder OFFSET 0) AS job
+              FROM holding,
+                   LATERAL (SELECT lane FROM rewheel.jobs
+                             WHERE shelf = 'held' AND held_by = holding.holder AND held_until_ms >= holding.from_ms OFFSET 0) AS job
              GROUP BY job.lane) AS leased,
            LATERAL (SELECT kind, tenant FROM rewheel.lanes WHERE lanes.lane = leased.lane OFFSET 0) AS lane
 ),
@@ -19,7 +37,7 @@ held AS MATERIALIZED (
 listed AS MATERIALIZED (
     SELECT lane.kind, lane.tenant, jobs
       FROM (SELECT job.lane, count(*) AS jobs
-              FROM (SELECT DISTINCT id FROM rewheel.claims, unnest(claims.jobs) AS id) AS list,
+              FROM (SELECT DISTINCT id FROM rewheel.claims, unnest(claims.jobs) AS id WHERE claims.seq >= $6) AS list,
                    LATERAL (SELECT lane, shelf, state FROM rewheel.jobs WHERE jobs.id = list.id OFFSET 0) AS job
              WHERE job.shelf = 'due' AND job.state = 'leased'
              GROUP BY job.lane) AS leased,

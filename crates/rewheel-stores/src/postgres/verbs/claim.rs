@@ -265,7 +265,7 @@ impl<'a> Wish<'a> {
         let mut probed: HashSet<&KindName> = HashSet::new();
         let (mut jobs, mut unreadable) = (Vec::new(), Unreadable::default());
         let known = &self.store.shared.lanes;
-        for (visit, _) in &self.visits {
+        for ((visit, number), from) in self.visits.iter().zip(&self.reading.from) {
             let kind = &visit.lane.kind;
             if probed.contains(kind) || visit.limit == 0 || jobs.len() >= limit {
                 continue;
@@ -277,8 +277,9 @@ impl<'a> Wish<'a> {
             let ceiling = millis(visit.attempt_timeout_ceiling);
             let horizon = millis(visit.lane.horizon(self.claim.horizon));
             let lane = known.number_in(session, &visit.lane).await?;
-            let params: [Param<'_>; 7] =
-                [&holder, &lane, &offset, &horizon, &timeout, &grace, &ceiling];
+            let from = if lane == *number { *from } else { i64::MIN };
+            let params: [Param<'_>; 8] =
+                [&holder, &lane, &offset, &horizon, &timeout, &grace, &ceiling, &from];
             if let Some(row) = session.find(&PROBE, &params).await? {
                 let read = read_claimed(&row, visit.lane.clone(), self.claim.holder);
                 let Some(job) = unreadable.check(job_id(row.try_get(ID)?), read)? else { continue };

@@ -240,7 +240,8 @@ async fn limit_uses(
     let names: Vec<&str> = limits.iter().map(|limit| limit.of.name()).collect();
     let most: Vec<Option<i64>> =
         limits.iter().map(|limit| limit.concurrency_max.map(i64::from)).collect();
-    let params: [Param<'_>; 4] = [&session.offset(), &scopes, &names, &most];
+    let from = session.shared.overdue.peek();
+    let params: [Param<'_>; 6] = [&session.offset(), &scopes, &names, &most, &from.at, &from.list];
     let mut now = Timestamp::from_millis(i64::MIN);
     let mut uses = Vec::with_capacity(limits.len());
     for row in session.query(&LIMIT_WAITS, &params).await? {

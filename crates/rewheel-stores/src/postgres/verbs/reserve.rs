@@ -20,7 +20,13 @@ pub(in super::super) async fn reserve(
     let lives = row.try_get::<_, Option<bool>>(2)?.unwrap_or(false);
     let holder = holder.filter(|_| lives).ok_or(StoreError::HolderDead(reserve.holder))?;
     session.execute(&RESERVE_DROP, &[&tenant, &holder]).await?;
-    let row = session.one(&RESERVE, &[&tenant, &count(reserve.jobs_max)]).await?;
+    let (due, held) =
+        (session.shared.lanes.floors.for_count(), session.shared.overdue.peek_if_long());
+    let most = count(reserve.jobs_max);
+    let offset = session.offset();
+    let params: [Param<'_>; 7] =
+        [&tenant, &most, &due.lanes, &due.from, &held.at, &held.list, &offset];
+    let row = session.one(&RESERVE, &params).await?;
     let granted = reserve.granted(unsigned(row.try_get(0)?), unsigned(row.try_get(1)?));
     if granted > 0 {
         session.execute(&RESERVE_KEEP, &[&tenant, &holder, &count(granted)]).await?;

@@ -2,8 +2,13 @@
 
 use super::support::{Database, Node, counted, until};
 use rewheel::{Clock, ManualClock};
-use rewheel_core::store::{Direct, Insert, Inserted, OperateStore, Settlement, Store, WorkStore};
-use rewheel_core::{HolderId, KindChange, Lease, NewJob, Retain, Timestamp, When};
+use rewheel_core::store::{
+    Direct, FleetLimit, Insert, Inserted, LimitOf, LimitWait, LimitedClaim, OperateStore,
+    ReadStore, Reserve, Settlement, Store, SubmitStore, WorkStore,
+};
+use rewheel_core::{
+    HolderId, KindChange, KindName, Lease, NewJob, Retain, Tenant, Timestamp, When,
+};
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, seconds};
 use std::collections::BTreeMap;
@@ -51,8 +56,99 @@ async fn round(node: &Node, holder: HolderId, jobs: usize) {
     node.clock.advance(seconds(1));
 }
 
+fn acme() -> Tenant {
+    Tenant::parse("acme").expect("a tenant")
+}
+
+/// Jobs of a tenant.
+fn of_acme(node: &Node, jobs: usize) -> Vec<NewJob> {
+    let jobs = node.jobs("limited", jobs).into_iter();
+    jobs.map(|job| NewJob { tenant: Some(acme()), ..job }).collect()
+}
+
+fn limits() -> [FleetLimit; 2] {
+    let limit = |of| FleetLimit { of, concurrency_max: Some(3), interval: None };
+    [
+        limit(LimitOf::Kind(KindName::parse("limited").expect("a kind"))),
+        limit(LimitOf::Tenant(acme())),
+    ]
+}
+
+/// Returns how many more jobs the tenant may have, of ten.
+async fn room(node: &Node, holder: HolderId) -> u64 {
+    let reserve =
+        Reserve { holder, tenant: acme(), jobs_max: 10, on_the_way: 0, needed: 10, holders: 1 };
+    node.store.reserve(&reserve).await.expect("room")
+}
+
+/// What an engine with limits does every few seconds: it counts leased jobs and those of a tenant.
+async fn limited_round(node: &Node, holder: HolderId) {
+    let new = of_acme(node, 5);
+    node.insert(&new).await;
+    assert_eq!(node.lanes(&["limited"]).await.len(), 1);
+    let (visits, limits) = ([node.visit(new[0].lane(), 10)], limits());
+    let claim = LimitedClaim { holder, visits: &visits, limit: 10, limits: &limits };
+    for leased in [3, 2] {
+        let claimed = node.store.claim_limited(&claim).await.expect("a claim");
+        assert_eq!(claimed.leased.len(), leased);
+        let is_full = (leased == 3).then_some(LimitWait::Concurrency);
+        assert_eq!(node.store.limit_waits(&limits).await.expect("waits"), [is_full; 2]);
+        assert_eq!(room(node, holder).await, if leased == 3 { 5 } else { 8 });
+        settle(node, holder, claimed.leased.iter().map(|leased| leased.lease())).await;
+    }
+    assert_eq!(room(node, holder).await, 10);
+
+    assert_eq!(node.sweep(holder).await, []);
+    node.clock.advance(seconds(5));
+}
+
+/// What an engine does whose kind is parked: it probes with one job, and runs the others when the kind is back.
+async fn probing_round(node: &Node, holder: HolderId) {
+    node.insert(&node.jobs("parked", 20)).await;
+    assert_eq!(node.lanes(&["parked"]).await.len(), 1);
+    node.park("parked").await;
+    node.probe("parked", holder).await;
+    let probe = node.claim_only(holder, "parked").await;
+    settle(node, holder, [probe.lease()].into_iter()).await;
+    node.unpark("parked").await;
+    let others = node.claim(holder, &["parked"], 100).await;
+    assert_eq!(others.len(), 19);
+    settle(node, holder, others.iter().map(|leased| leased.lease())).await;
+    assert_eq!(node.lanes(&["parked"]).await, []);
+    node.clock.advance(seconds(5));
+}
+
+/// Makes looks at everything take a second by the timer, as many dead rows do.
+async fn slow_looks(node: &Node, holder: HolderId, timer: &ManualClock, database: &Database) {
+    let (blocker, visitor) = (database.connect().await, database.connect().await);
+    let waits =
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'rewheel.jobs'::regclass";
+    for verb in ["lanes", "sweep"] {
+        timer.advance(seconds(1));
+        blocker.batch_execute("BEGIN; LOCK TABLE rewheel.jobs").await.expect("a lock");
+        let look = async {
+            match verb {
+                "lanes" => drop(node.lanes(&["limited"]).await),
+                _ => drop(node.sweep(holder).await),
+            }
+        };
+        tokio::join!(look, async {
+            until(&visitor, waits, 1).await;
+            timer.advance(seconds(1));
+            blocker.batch_execute("COMMIT").await.expect("no lock");
+        });
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Plain { jobs: usize },
+    Limited,
+    Probing,
+}
+
 /// Returns how many index entries a store reads per round, dead ones included.
-async fn cost(rounds: usize, jobs: usize, listed_min: usize) -> BTreeMap<&'static str, f64> {
+async fn cost(rounds: usize, work: Work) -> BTreeMap<&'static str, f64> {
     // A database of its own, so that the old snapshot does not affect other tests.
     let database = Database::fresh("").await;
     let visitor = database.connect().await;
@@ -62,17 +158,24 @@ async fn cost(rounds: usize, jobs: usize, listed_min: usize) -> BTreeMap<&'stati
     let mut options =
         PostgresOptions::parse(&format!("{}application_name={MEASURED}", database.url()))
             .expect("a URL");
-    options.listed_min = listed_min;
     // It stands still: how often whole lanes are read is tested elsewhere.
-    options.timer = Clock::from(ManualClock::new());
+    let timer = ManualClock::new();
+    options.timer = Clock::from(&timer);
     let node = Node::with(options).await;
-    node.kinds(&["a"]).await;
+    node.kinds(&["a", "limited", "parked"]).await;
     let holder = node.holder().await;
     old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
         .await
         .expect("a snapshot");
-    for _ in 0..rounds {
-        round(&node, holder, jobs).await;
+    for nth in 0..rounds {
+        match work {
+            Work::Plain { jobs } => round(&node, holder, jobs).await,
+            Work::Limited => limited_round(&node, holder).await,
+            Work::Probing => probing_round(&node, holder).await,
+        }
+        if nth == 0 && matches!(work, Work::Limited) {
+            slow_looks(&node, holder, &timer, &database).await;
+        }
     }
     node.store.close().await.expect("it closes");
     drop(node);
@@ -89,15 +192,15 @@ async fn cost(rounds: usize, jobs: usize, listed_min: usize) -> BTreeMap<&'stati
         read.insert(index, counted(&visitor, &sql).await as f64 / rounds as f64);
     }
     let dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = 'rewheel' AND relname = 'jobs'";
-    assert!(counted(&visitor, dead).await as usize >= rounds * jobs, "they are kept");
+    assert!(counted(&visitor, dead).await as usize >= rounds * 5, "they are kept");
     drop((visitor, old));
     database.drop().await;
     read
 }
 
-async fn costs_the_same(jobs: usize, listed_min: usize) {
-    let first = cost(15, jobs, listed_min).await;
-    let more = cost(60, jobs, listed_min).await;
+async fn costs_the_same(work: Work) {
+    let first = cost(15, work).await;
+    let more = cost(60, work).await;
     for index in INDEXES {
         let (first, more) = (first[index], more[index]);
         assert!(more <= 2.0 * first + 5.0, "{index}: {first} entries per round, then {more}");
@@ -106,12 +209,65 @@ async fn costs_the_same(jobs: usize, listed_min: usize) {
 
 #[tokio::test]
 async fn a_trickle_of_jobs_costs_the_same_however_old_the_snapshot_is() {
-    costs_the_same(5, PostgresOptions::LISTED_MIN_DEFAULT).await;
+    costs_the_same(Work::Plain { jobs: 5 }).await;
 }
 
 #[tokio::test]
 async fn large_claims_cost_the_same_however_old_the_snapshot_is() {
-    costs_the_same(40, PostgresOptions::LISTED_MIN_DEFAULT).await;
+    costs_the_same(Work::Plain { jobs: PostgresOptions::LISTED_MIN_DEFAULT + 8 }).await;
+}
+
+#[tokio::test]
+async fn limits_cost_the_same_however_old_the_snapshot_is() {
+    costs_the_same(Work::Limited).await;
+}
+
+#[tokio::test]
+async fn probes_cost_the_same_however_old_the_snapshot_is() {
+    costs_the_same(Work::Probing).await;
+}
+
+/// A count that does not read dead rows must find the jobs of listed claims, which are due long ago, and jobs that commit late.
+#[tokio::test]
+async fn counts_beside_an_old_snapshot_are_exact() {
+    let database = Database::fresh("").await;
+    let timer = ManualClock::new();
+    let mut options = PostgresOptions::parse(&database.url()).expect("a URL");
+    (options.timer, options.listed_min) = (Clock::from(&timer), 2);
+    let node = Node::with(options).await;
+    node.kinds(&["limited"]).await;
+    let holder = node.holder().await;
+    let lane = of_acme(&node, 1)[0].lane();
+    node.insert(&of_acme(&node, 2)).await;
+    let leased = node.claim_lane(holder, lane.clone()).await;
+    settle(&node, holder, leased.iter().map(|leased| leased.lease())).await;
+    node.clock.advance(seconds(60));
+    assert_eq!(node.lanes(&["limited"]).await, []);
+    slow_looks(&node, holder, &timer, &database).await;
+
+    // Two on a list and one on the shelf of its holder, all below the floor.
+    for jobs in [2, 1] {
+        node.insert(&of_acme(&node, jobs)).await;
+        assert_eq!(node.claim_lane(holder, lane.clone()).await.len(), jobs);
+    }
+    node.clock.advance(seconds(20));
+    assert_eq!(node.lanes(&["limited"]).await, []);
+    assert_eq!(room(&node, holder).await, 7);
+    // One that commits late, and one that is scheduled.
+    let mut user = database.connect().await;
+    let transaction = user.client.transaction().await.expect("a transaction");
+    let late = of_acme(&node, 1);
+    node.store.insert_in(&transaction, &Insert::new(&late)).await.expect("stored");
+    node.clock.advance(seconds(9));
+    assert_eq!(node.lanes(&["limited"]).await, []);
+    transaction.commit().await.expect("committed");
+    assert_eq!(room(&node, holder).await, 6);
+    node.insert(&of_acme(&node, 1)).await;
+    assert_eq!(room(&node, holder).await, 5);
+    let waits = node.store.limit_waits(&limits()).await.expect("waits");
+    assert_eq!(waits, [Some(LimitWait::Concurrency); 2], "three are leased");
+    drop((node, user));
+    database.drop().await;
 }
 
 /// A node whose floor is just behind the time, and the timer that decides when it looks below.
