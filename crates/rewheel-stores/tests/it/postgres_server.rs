@@ -26,7 +26,6 @@ mod plans;
 mod old_snapshot;
 mod limits;
 mod pgbouncer;
-mod replication;
 mod tls;
 mod errors;
 mod log;
