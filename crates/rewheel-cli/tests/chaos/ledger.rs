@@ -134,6 +134,7 @@ impl Cell {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let found = serde_json::from_str(&text);
-        found.unwrap_or_else(|_| panic!("the doctor says nothing: {output:?}"))
+        let found = found.unwrap_or_else(|_| panic!("the doctor says nothing: {output:?}"));
+        (output.status.success(), found)
     }
 }

@@ -43,7 +43,10 @@ pub(super) const fn burst(rule: Rule, calls: u32) -> Result<Rule, NotAllowed> {
         Rule::Bucket(bucket) => {
             let bucket = Bucket::new(bucket.interval(), calls as u64);
             if !fills(&bucket) {
-                return Err(not_allowed!("burst", "use a smaller burst or a higher rate; at this rate, the burst needs more than 100 years to refill"));
+                return Err(not_allowed!(
+                    "burst",
+                    "use a smaller burst or a higher rate; at this rate, the burst needs more than 100 years to refill"
+                ));
             }
             Ok(Rule::Bucket(bucket))
         }

@@ -204,7 +204,9 @@ BEGIN
         END IF;
     END IF;
     -- The insert detects a live job with this id. A reused id of an ended job would conflict when the new job ends.
-    IF EXISTS (SELECT FROM rewheel.dead WHERE dead.id = job) OR EXISTS (SELECT FROM rewheel.finished WHERE finished.id = job) THEN
+    -- Finished jobs are in many tables, and only an id that the caller chose can be among them.
+    IF EXISTS (SELECT FROM rewheel.dead WHERE dead.id = job)
+       OR (id IS NOT NULL AND EXISTS (SELECT FROM rewheel.finished WHERE finished.id = job)) THEN
         RAISE EXCEPTION 'rewheel: id % is that of a job that has ended', job USING ERRCODE = 'unique_violation';
     END IF;
     number := rewheel.submit_lane(kind, tenant, priority, debounce IS NOT NULL);

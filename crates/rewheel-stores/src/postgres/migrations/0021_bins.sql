@@ -161,16 +161,3 @@ BEGIN
         EXECUTE format('GRANT SELECT ON rewheel.finished TO %s', reader);
     END LOOP;
 END $do$;
-
--- A job submitted by SQL looks for its id among the finished jobs only if the caller chose the id: the view has many tables.
-DO $do$
-DECLARE
-    submit text := pg_get_functiondef((SELECT oid FROM pg_catalog.pg_proc WHERE proname = 'rewheel_submit'
-                                          AND pronamespace = split_part('rewheel.', '.', 1)::regnamespace));
-    looks  text := 'EXISTS (SELECT FROM rewheel.finished WHERE finished.id = job)';
-BEGIN
-    IF position(looks IN submit) = 0 THEN
-        RAISE EXCEPTION 'rewheel_submit was changed by somebody else';
-    END IF;
-    EXECUTE replace(submit, looks, format('(id IS NOT NULL AND %s)', looks));
-END $do$;
