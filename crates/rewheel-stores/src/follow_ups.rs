@@ -60,14 +60,11 @@ impl FollowUps {
     pub(crate) fn refused(&mut self, answers: &[Inserted]) {
         for (job, answer) in self.jobs.iter().zip(answers) {
             if let Inserted::Refused(why) = answer {
-                let (mut job, mut text) = (job.clone(), why.to_string());
                 // Not even a dead letter of a group may exist while such a holder lives.
-                if matches!(why, Refusal::HolderTooOld { .. })
-                    && let Some(group) = job.group_key.take()
-                {
-                    text.push_str(&format!("; the job was stored without its group `{group}`"));
-                }
-                self.letters.push(letter(job, &text));
+                let is_old = matches!(why, Refusal::HolderTooOld { .. });
+                let ungrouped = is_old.then(|| FollowUps::ungrouped(job)).flatten();
+                let (job, told) = ungrouped.unwrap_or_else(|| (job.clone(), String::new()));
+                self.letters.push(letter(job, &format!("{why}{told}")));
             }
         }
     }
@@ -89,6 +86,13 @@ impl FollowUps {
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
             on_dead: OnDead::default(),
         }
+    }
+
+    /// Returns a job without its group, and what to tell about it; `None` if it has no group.
+    pub(crate) fn ungrouped(job: &NewJob) -> Option<(NewJob, String)> {
+        let group = job.group_key.as_ref()?;
+        let told = format!("; the job was stored without its group `{group}`");
+        Some((NewJob { group_key: None, ..job.clone() }, told))
     }
 
     /// Leaves out of a refused job what may be the reason of the refusal: another job has its key, its deadline has passed, its backoff

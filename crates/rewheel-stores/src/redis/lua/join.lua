@@ -8,6 +8,9 @@ if raw then
     end
     return digits(now)
 end
+if A[4] < tonumber(redis.call('HGET', P .. 'meta', 'format') or 0) then
+    return redis.error_reply('TOOOLD the release of ' .. A[6] .. ' is too old for jobs in this store')
+end
 redis.call('HSET', P .. 'holders', A[2],
     struct.pack(HOLDER, 0, 0, now, now, A[3], A[4], A[5], #A[6], A[6], #A[7], A[7]))
 return digits(now)

@@ -148,6 +148,8 @@ local function submit(jobs, letters)
     for at, answer in ipairs(answers) do
         if answer[1] == 'X' then
             local letter = jobs[at][20]
+            -- Not even a dead letter of a group may exist while such a holder lives.
+            letter = answer[2] == 'H' and letter[5] or letter
             local failure = 'U' .. answer[2] .. struct.pack('>I2c0', #answer[3], answer[3]) .. letter[2]
             store_letter(letter[1], failure, letter[3], letter[4])
         end

@@ -42,7 +42,10 @@ pub(super) fn follow_ups(one: &Settlement, lane: &Lane) -> Args {
     follow_ups.add(one, lane);
     let jobs = follow_ups.jobs.iter().map(|job| {
         let (fit, suffix) = FollowUps::fit(job.clone());
-        new_job(job, Some(letter(&fit, suffix.as_bytes())))
+        let ungrouped = FollowUps::ungrouped(&fit)
+            .map(|(fit, told)| letter(&fit, format!("{told}{suffix}").as_bytes()));
+        let letter = letter(&fit, suffix.as_bytes());
+        new_job(job, Some(ungrouped.into_iter().fold(letter, Args::list)))
     });
     let letters = follow_ups.letters.iter();
     let letters = letters.map(|Letter { job, failure }| letter(job, &write_failure(failure)));

@@ -64,6 +64,13 @@ local function next_of(line)
     end
 end
 
+-- Returns the next turn. It is a time, so that turns do not go back after a restore; two in one millisecond differ.
+local function next_turn()
+    local turn = math.max(now, tonumber(redis.call('HGET', P .. 'meta', 'turn') or 0) + 1)
+    redis.call('HSET', P .. 'meta', 'turn', digits(turn))
+    return turn
+end
+
 -- Gives a line without a head its smallest member as head. Returns whether it did.
 local function release(line, waited)
     local id = next_of(line)
@@ -76,7 +83,7 @@ local function release(line, waited)
     if waited and m.blocked == 1 and state_of(j) == 's' then
         m.due = math.max(m.due, now)
     end
-    m.blocked, m.turn = 0, next_number('turn')
+    m.blocked, m.turn = 0, next_turn()
     commit(j)
     touched[j.b.lane] = true
     wakes = true

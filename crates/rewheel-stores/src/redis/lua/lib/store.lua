@@ -239,6 +239,13 @@ local function take_key(new, batch)
     batch.rows[new[FIELD]] = new[ID] .. new[HASH]
 end
 
+-- Remembers the newest format that a stored job has used: holders of older releases cannot join any more.
+local function use_format(format)
+    if format and format > 0 and format > tonumber(redis.call('HGET', P .. 'meta', 'format') or 0) then
+        redis.call('HSET', P .. 'meta', 'format', digits(format))
+    end
+end
+
 -- Stores one job. Its place in the lane is the number `seq`. Returns when it is due, and its fence if it was leased.
 local function store(new, seq, direct, batch)
     local due, deadline = due_of(new), deadline_of(new)
@@ -258,6 +265,7 @@ local function store(new, seq, direct, batch)
         redis.call('ZADD', P .. 'ch:' .. new[PARENT_ID], 0, id)
     end
     submitted = submitted + 1
+    use_format(new[FORMAT])
     if direct and may_lease(new, due) then
         local overdue = plus(plus(math.max(now, due), new[OWN_TIMEOUT] or direct[2]), direct[3])
         add('lease', id, struct.pack(LEASE, direct[1], 1, 1, now, overdue, 0, new[FLAGS]) .. lane)
