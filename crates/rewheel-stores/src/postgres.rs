@@ -44,7 +44,7 @@ use self::verbs::groups::SeenTurn;
 use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use rewheel_core::store::{ClockOffset, Sample, StoreChange, StoreResult};
+use rewheel_core::store::{ClockOffset, Sample, StoreChange, StoreError, StoreResult};
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
@@ -265,12 +265,17 @@ impl PostgresStore {
     async fn connection(&self, pool: &Pool) -> StoreResult<Object> {
         let shared = &self.shared;
         let connection = pool.get().await.map_err(|error| judge_pool(error, &shared.hosts))?;
-        if shared.epochs.is_doubtful() {
-            let checked = shared.epochs.check(&connection).await;
+        if !shared.epochs.is_doubtful() {
+            self.keep_up();
+            return Ok(connection);
+        }
+        let mut checking = Checking(Some(connection));
+        if let Some(connection) = &checking.0 {
+            let checked = shared.epochs.check(connection).await;
             checked.map_err(|unusable| judge(unusable.into(), Stage::Open))?;
         }
         self.keep_up();
-        Ok(connection)
+        checking.0.take().ok_or(StoreError::Closed)
     }
 
     /// Drops everything that was cached in an earlier epoch: numbers of lanes, row positions, and times up to which nothing was found.
@@ -302,6 +307,15 @@ impl PostgresStore {
             fleet.tell(change.clone());
         }
         self.shared.woken.wake(change);
+    }
+}
+
+/// A connection whose server is being checked. Unless the check succeeds, the connection is closed: the next verb would wait behind it.
+struct Checking(Option<Object>);
+
+impl Drop for Checking {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
     }
 }
 

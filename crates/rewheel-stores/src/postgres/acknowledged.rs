@@ -16,6 +16,8 @@ pub(super) struct Acknowledged(Mutex<Known>);
 struct Known {
     submitted: VecDeque<JobId>,
     ended: VecDeque<JobId>,
+    /// Those of the ended jobs that were not kept: they are in no table.
+    dropped: VecDeque<JobId>,
     /// The epoch that began, until the jobs are checked.
     epoch: Option<i64>,
 }
@@ -26,6 +28,7 @@ pub(super) struct Check {
     pub(super) epoch: i64,
     pub(super) submitted: Vec<JobId>,
     pub(super) ended: Vec<JobId>,
+    pub(super) dropped: HashSet<JobId>,
 }
 
 impl Acknowledged {
@@ -39,9 +42,12 @@ impl Acknowledged {
         remember(&mut self.known().submitted, jobs);
     }
 
-    /// Remembers jobs that have ended for good.
-    pub(super) fn ended(&self, jobs: impl Iterator<Item = JobId>) {
-        remember(&mut self.known().ended, jobs);
+    /// Remembers jobs that have ended for good, each with whether it is kept.
+    pub(super) fn ended(&self, jobs: impl Iterator<Item = (JobId, bool)> + Clone) {
+        let known = &mut *self.known();
+        remember(&mut known.ended, jobs.clone().map(|(job, _)| job));
+        let dropped = jobs.filter(|(_, is_kept)| !is_kept);
+        remember(&mut known.dropped, dropped.map(|(job, _)| job));
     }
 
     /// Asks for a check, because an epoch began.
@@ -56,6 +62,7 @@ impl Acknowledged {
             epoch: known.epoch?,
             submitted: known.submitted.iter().copied().collect(),
             ended: known.ended.iter().copied().collect(),
+            dropped: known.dropped.iter().copied().collect(),
         })
     }
 
@@ -90,7 +97,7 @@ mod tests {
         let known = Acknowledged::default();
         known.submitted((0..REMEMBERED_MAX).map(job));
         known.submitted([job(REMEMBERED_MAX), job(REMEMBERED_MAX + 1)].into_iter());
-        known.ended([job(7)].into_iter());
+        known.ended([(job(7), true), (job(8), false)].into_iter());
         assert!(known.check().is_none());
         known.ask(3);
         let check = known.check().expect("an epoch began");
@@ -98,12 +105,12 @@ mod tests {
             (check.epoch, check.submitted.len(), check.submitted[0]),
             (3, REMEMBERED_MAX, job(2))
         );
-        assert_eq!(check.ended, [job(7)]);
-        known.checked(3, &HashSet::from([job(7), job(9)]));
+        assert_eq!((check.ended, check.dropped), (vec![job(7), job(8)], HashSet::from([job(8)])));
+        known.checked(3, &HashSet::from([job(7), job(8), job(9)]));
         assert!(known.check().is_none());
         known.ask(4);
         let check = known.check().expect("another began");
-        assert_eq!((check.submitted.len(), check.ended.len()), (REMEMBERED_MAX - 2, 0));
+        assert_eq!((check.submitted.len(), check.ended.len()), (REMEMBERED_MAX - 3, 0));
         // One more began during that check.
         known.ask(5);
         known.checked(4, &HashSet::new());

@@ -31,6 +31,9 @@ async fn what_an_asynchronous_standby_did_not_have_is_counted() {
     tokio::time::sleep(fault_lasts() / 4).await;
     acknowledged.extend(submitter.end().await);
 
+    let url = database.url.replace(&primary.address(), &standby.address());
+    let counted = "SELECT count(DISTINCT node)::text FROM chaos.forgotten";
+    standby.wait_for_in(&url, counted, &cell.nodes.len().to_string()).await;
     let ended = cell.ended(&acknowledged).await;
     let bad = ended.found["checks"].as_array().unwrap().iter().filter(|check| check["ok"] == false);
     let bad: Vec<&Value> = bad.collect();
@@ -47,7 +50,6 @@ async fn what_an_asynchronous_standby_did_not_have_is_counted() {
     let range = ended.lost.len()..=ended.lost.len() + unheard;
     assert!(range.contains(&counted.0), "{counted:?} is not in {range:?}");
     let epochs = "SELECT string_agg(reason, ' ' ORDER BY epoch) FROM chaos.epochs";
-    let url = database.url.replace(&primary.address(), &standby.address());
     standby.wait_for_in(&url, epochs, "created promoted").await;
 }
 

@@ -62,13 +62,12 @@ async fn count_forgotten(
     node: Uuid,
 ) -> Result<Found, VerbError> {
     let mut found = Found::default();
-    let known: HashSet<JobId> = check.ended.iter().copied().collect();
     for part in check.submitted.chunks(Limits::BATCH_MAX) {
         let ids: Vec<Uuid> = part.iter().copied().map(uuid).collect();
         for row in session.query(&FORGOTTEN_SUBMITS, &[&ids]).await? {
             let id = job_id(row.try_get(0)?);
             // A job that has ended here, and was not kept, is not missing.
-            if !known.contains(&id) {
+            if !check.dropped.contains(&id) {
                 found.submitted.insert(id);
             }
         }

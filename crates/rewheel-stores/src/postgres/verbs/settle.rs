@@ -32,7 +32,8 @@ impl PostgresStore {
         for portion in portions(settlements) {
             let settled = self.settle_portion(holder, portion).await?;
             let ended = portion.iter().zip(&settled).filter(|(_, answer)| has_ended(answer));
-            self.shared.acknowledged.ended(ended.map(|(settled, _)| settled.lease.job));
+            let ended = ended.map(|(settled, _)| (settled.lease.job, !settled.keep.job.is_zero()));
+            self.shared.acknowledged.ended(ended);
             answers.extend(settled);
         }
         self.open_bins().await;
