@@ -19,6 +19,8 @@ impl Server {
 
     /// Makes a standby with `pg_basebackup`; returns once it follows.
     pub(crate) async fn standby(&self) -> Server {
+        // In the file too: `pg_rewind` recovers a killed server without the options of its start.
+        self.tell("ALTER SYSTEM SET wal_log_hints = on").await;
         let mut standby = Server::prepare(self.programs.clone(), &self.options);
         let mut copy = standby.command("pg_basebackup");
         copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"]);
