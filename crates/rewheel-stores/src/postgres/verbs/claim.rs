@@ -456,11 +456,10 @@ pub(in super::super) async fn extend(
     holder: HolderId,
     extension: &Extension,
 ) -> Result<Option<Timestamp>, VerbError> {
-    let lease = extension.lease;
     let params: [Param<'_>; 7] = [
         &holder_uuid(holder),
-        &uuid(lease.job),
-        &count(lease.fence.get()),
+        &uuid(extension.lease.job),
+        &count(extension.lease.fence.get()),
         &session.offset(),
         &millis(extension.timeout),
         &millis(extension.total_max),
@@ -485,15 +484,14 @@ pub(in super::super) async fn held(
     after: Option<JobId>,
     limit: usize,
 ) -> Result<Vec<Lease>, VerbError> {
-    // No job of a living holder is overdue for long: below that are only dead rows.
-    let from = session.shared.overdue.from().at;
     let params: [Param<'_>; 6] = [
         &holder_uuid(holder),
         &session.offset(),
         &millis(older_than),
         &after.map(uuid),
         &count(limit as u64),
-        &from,
+        // No job of a living holder is overdue for long: below that are only dead rows.
+        &session.shared.overdue.from().at,
     ];
     let rows = session.query(&HELD, &params).await?;
     rows.iter()
