@@ -374,9 +374,9 @@ const OLD_STATEMENTS: [(&str, &str); 3] = [
 
 async fn run(client: &Client, name: &str, params: &str) -> i64 {
     let rows = client.simple_query(&format!("EXECUTE {name} ({params})")).await.expect(name);
-    let first = rows.iter().find_map(|row| match row {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
+    let first = rows.iter().find_map(|row| {
+        let tokio_postgres::SimpleQueryMessage::Row(row) = row else { return None };
+        row.get(0)?.parse().ok()
     });
     first.unwrap_or(0)
 }

@@ -108,9 +108,9 @@ impl Server {
             let rows = connection.client.simple_query(sql).await.unwrap();
             let found: Vec<String> = rows
                 .iter()
-                .filter_map(|message| match message {
-                    tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                    _ => None,
+                .filter_map(|message| {
+                    let tokio_postgres::SimpleQueryMessage::Row(row) = message else { return None };
+                    row.get(0).map(str::to_owned)
                 })
                 .collect();
             if found == [expected] {
