@@ -32,8 +32,8 @@ async fn what_an_asynchronous_standby_did_not_have_is_counted() {
     acknowledged.extend(submitter.end().await);
 
     let url = database.url.replace(&primary.address(), &standby.address());
-    let counted = "SELECT count(DISTINCT node)::text FROM chaos.forgotten";
-    standby.wait_for_in(&url, counted, &cell.nodes.len().to_string()).await;
+    let nodes = "SELECT count(DISTINCT node)::text FROM chaos.forgotten";
+    standby.wait_for_in(&url, nodes, &cell.nodes.len().to_string()).await;
     let ended = cell.ended(&acknowledged).await;
     let bad = ended.found["checks"].as_array().unwrap().iter().filter(|check| check["ok"] == false);
     let bad: Vec<&Value> = bad.collect();
