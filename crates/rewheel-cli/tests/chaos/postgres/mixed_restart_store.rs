@@ -13,22 +13,21 @@ async fn every_feature_survives_killing_the_database() {
     let Some(mut server) = Server::start("mixed-restart-store", &[]).await else { return };
     let database = Database::on(&server.url, "mixed-restart-store").await;
     let mixed = Mixed::start(&database.store, 3).await;
-    mixed
-        .run(async |cell: &mut Cell| {
-            let (started, mut restarts) = (Instant::now(), 0);
-            while restarts < 2 || started.elapsed() < fault_lasts() {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                let index = restarts % cell.nodes.len();
-                server.stop().await;
-                cell.nodes[index].kill().await;
-                // For less than a lease, and for longer.
-                tokio::time::sleep(Duration::from_millis(200 + restarts as u64 % 2 * 1_800)).await;
-                server.go_on().await;
-                cell.restart(index).await;
-                restarts += 1;
-            }
-            println!("{restarts} restarts of the server");
-        })
-        .await;
+    let running = mixed.run(async |cell: &mut Cell| {
+        let (started, mut restarts) = (Instant::now(), 0);
+        while restarts < 2 || started.elapsed() < fault_lasts() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let index = restarts % cell.nodes.len();
+            server.stop().await;
+            cell.nodes[index].kill().await;
+            // For less than a lease, and for longer.
+            tokio::time::sleep(Duration::from_millis(200 + restarts as u64 % 2 * 1_800)).await;
+            server.go_on().await;
+            cell.restart(index).await;
+            restarts += 1;
+        }
+        println!("{restarts} restarts of the server");
+    });
+    Box::pin(running).await;
     database.remove().await;
 }
