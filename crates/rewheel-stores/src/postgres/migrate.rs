@@ -31,9 +31,9 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("schedules", include_str!("migrations/0018_schedules.sql")),
     ("groups", include_str!("migrations/0019_groups.sql")),
     ("epochs", include_str!("migrations/0020_epochs.sql")),
-    ("bins", include_str!("migrations/0021_bins.sql")),
     ("replica_identity", include_str!("migrations/0023_replica_identity.sql")),
     ("group_lines", include_str!("migrations/0026_group_lines.sql")),
+    ("bins", include_str!("migrations/0027_bins.sql")),
 ];
 
 /// The functions that SQL and triggers call, applied after the migrations. Each file replaces what an earlier revision of it created.

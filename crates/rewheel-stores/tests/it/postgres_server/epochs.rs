@@ -184,7 +184,7 @@ async fn a_node_counts_what_the_store_forgot() {
     let lease = claim(&node, holder).await.lease();
     assert_eq!(lease.job, jobs[0]);
     node.settle(holder, &Settlement::succeed(lease)).await;
-    let back = "DELETE FROM s.jobs; DELETE FROM s.finished; INSERT INTO s.jobs SELECT * FROM s.copy; \
+    let back = "DELETE FROM s.jobs; DELETE FROM s.finished_bins; INSERT INTO s.jobs SELECT * FROM s.copy; \
                 DELETE FROM s.ledger; INSERT INTO s.ledger (at_ms, submitted, pruned) VALUES (0, 2, 0)";
     change(&visitor, &schema, back).await;
     change(&visitor, &schema, PROMOTED).await;

@@ -1,4 +1,4 @@
--- 0021: finished jobs in bins. A bin holds jobs that expire at about the same time, and is emptied at once: a deleted row would stay in
+-- 0027: finished jobs in bins. A bin holds jobs that expire at about the same time, and is emptied at once: a deleted row would stay in
 -- the table and its indexes until vacuum removes it. See docs/decisions/0055-finished-jobs-in-bins.md.
 
 -- The jobs that ended before this migration, or on nodes of an older release. They are deleted row by row.
