@@ -31,7 +31,13 @@ impl Server {
         };
         let mut server = Server::prepare(programs, options);
         let mut init = server.command("initdb");
-        init.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
+        init.args([
+            "--username=postgres",
+            "--auth=trust",
+            "--data-checksums",
+            "--encoding=UTF8",
+            "--no-locale",
+        ]);
         run(init.arg("-D").arg(server.data()));
         server.go_on().await;
         Some(server)
