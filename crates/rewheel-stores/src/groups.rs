@@ -32,7 +32,7 @@ pub(crate) struct Line {
     pub(crate) tenant: String,
 }
 
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Line {
     /// Returns the line of a job, given its group key.
     pub(crate) fn of(lane: &rewheel_core::Lane, key: &str) -> Line {

@@ -30,7 +30,7 @@ mod follow_ups;
 mod groups;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod idempotency;
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod job_columns;
 mod pages;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
@@ -39,6 +39,8 @@ mod sample_text;
 mod suspects;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod tables;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod template;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod unreadable;
 mod connect;

@@ -12,6 +12,7 @@ pub(crate) enum Table {
 }
 
 /// By which index jobs are listed.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// All of them, by id.
@@ -22,6 +23,7 @@ pub(crate) enum Listed {
     ByGroup,
 }
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Listed {
     pub(crate) fn by(filter: &Filter) -> Listed {
         match (&filter.parent, &filter.group_key) {

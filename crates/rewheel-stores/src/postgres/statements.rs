@@ -4,7 +4,7 @@
 //! transaction mode requires.
 
 use super::job_columns::{self, USES, Use};
-use crate::job_columns::fill_in;
+use crate::template::fill_in;
 use std::sync::LazyLock;
 use tokio_postgres::types::Type;
 

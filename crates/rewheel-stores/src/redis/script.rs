@@ -1,6 +1,6 @@
 //! The scripts: one Lua file per verb, with the shared parts that it names.
 
-use crate::job_columns::fill_in;
+use crate::template::fill_in;
 use std::sync::LazyLock;
 
 /// Whether a script may write, and so whether it is unknown what happened if its response is lost.

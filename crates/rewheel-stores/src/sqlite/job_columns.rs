@@ -171,7 +171,7 @@ fn turn(turn: Option<i64>) -> Option<Turn> {
 
 /// Fills in the columns of a job in an SQL file of this store.
 pub(super) fn fill_in(text: &str) -> String {
-    crate::job_columns::fill_in(text, |name| match name {
+    crate::template::fill_in(text, |name| match name {
         // The parameters for the columns of `{submitted}`.
         "submitted_values" => Some(["?"; SUBMITTED].join(", ")),
         name => JOB.meaning(name),
