@@ -330,7 +330,7 @@ pub(in super::super) async fn lanes(
     after: Option<&Lane>,
     limit: usize,
 ) -> Result<Vec<LaneHead>, VerbError> {
-    let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
+    let mut kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
     let mut behind: (String, String, i32, i32) = match after {
         Some(lane) => {
             let tenant = tenant_text(lane.tenant.as_ref());
@@ -344,6 +344,8 @@ pub(in super::super) async fn lanes(
     let mut heads = Vec::new();
     loop {
         let left = limit - heads.len();
+        // The server would look for each kind that comes before the page.
+        kinds.retain(|kind| *kind >= behind.0.as_str());
         let params: [Param<'_>; 9] = [
             &session.offset(),
             &kinds,

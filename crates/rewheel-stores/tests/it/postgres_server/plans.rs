@@ -309,3 +309,48 @@ async fn what_is_due_later_is_not_looked_at() {
     let read = rows_read(&visitor, &schema).await - before;
     assert!(read < 1_500, "{read} rows were looked at");
 }
+
+/// A list of all lanes in pages costs the same for each lane, however many kinds and lanes come before its page.
+#[tokio::test]
+async fn a_page_of_lanes_does_not_look_for_the_kinds_before_it() {
+    const KINDS: usize = 4_000;
+    let schema = Schema::fresh();
+    let node = Node::open(&named(&schema, "")).await;
+    let names: Vec<String> = (0..KINDS).map(|nth| format!("kind-{nth:04}")).collect();
+    node.kinds(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let kinds: Vec<KindName> =
+        names.iter().map(|name| KindName::parse(name).expect("a kind")).collect();
+    let jobs: Vec<NewJob> = names.iter().map(|name| node.job(name)).collect();
+    node.insert(&jobs).await;
+    node.store.close().await.expect("it closes");
+    let visitor = schema.connect().await;
+    let before = blocks_of_lanes(&visitor, &schema).await;
+
+    let node = Node::open(&named(&schema, "")).await;
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let page = node.subject.store.lanes(&kinds, after.as_ref(), 200).await.expect("a page");
+        found += page.len();
+        match page.last() {
+            Some(last) if page.len() == 200 => after = Some(last.lane.clone()),
+            _ => break,
+        }
+    }
+    assert_eq!(found, KINDS);
+    node.store.close().await.expect("it closes");
+    let read = blocks_of_lanes(&visitor, &schema).await - before;
+    // Three or four for each lane. Without the limit to the kinds of the page and after it: ten times as many.
+    assert!(read < 8 * KINDS as i64, "{read} blocks were read for {KINDS} lanes");
+}
+
+/// Returns the number of blocks that were read from the index of lanes.
+async fn blocks_of_lanes(visitor: &Client, schema: &Schema) -> i64 {
+    // It waits until the connections have ended.
+    rows_read(visitor, schema).await;
+    let read = format!(
+        "SELECT (idx_blks_hit + idx_blks_read)::bigint FROM pg_statio_user_indexes
+          WHERE schemaname = '{}' AND indexrelname = 'lanes_kind_tenant_priority_shard_key'",
+        schema.name()
+    );
+    counted(visitor, &read).await
+}

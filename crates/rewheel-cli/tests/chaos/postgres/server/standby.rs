@@ -5,7 +5,7 @@ use crate::postgres::database::Connection;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Settings of a server that takes part in a failover: `pg_rewind` needs the first.
+/// Settings of a server that takes part in a failover, for `pg_rewind`.
 pub(crate) const REPLICATED: [&str; 2] = ["wal_log_hints=on", "wal_keep_size=256MB"];
 
 /// How long a change of a server may take.
@@ -19,8 +19,10 @@ impl Server {
 
     /// Makes a standby with `pg_basebackup`; returns once it follows.
     pub(crate) async fn standby(&self) -> Server {
-        // In the file too: `pg_rewind` recovers a killed server without the options of its start.
-        self.tell("ALTER SYSTEM SET wal_log_hints = on").await;
+        // In the file too: `pg_rewind` recovers a killed server without the options of its start, and would remove the WAL that it needs.
+        for (name, value) in self.options.iter().filter_map(|option| option.split_once('=')) {
+            self.tell(&format!("ALTER SYSTEM SET {name} = '{value}'")).await;
+        }
         let mut standby = Server::prepare(self.programs.clone(), &self.options);
         let mut copy = standby.command("pg_basebackup");
         copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"]);
