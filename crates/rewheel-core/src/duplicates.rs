@@ -190,7 +190,7 @@ impl Duplicates {
         }
         if debounce.is_some() && on_duplicate == Some(OnDuplicate::Answer) {
             return wrong(
-                "cannot be combined with `on_duplicate` = `answer`, because a later submit replaces an earlier one; use `on_duplicate` = `replace`, or leave out `on_duplicate`",
+                "cannot be combined with `on_duplicate` = `answer`: a debounced job is replaced by a later submit; use `on_duplicate` = `replace`, or leave out `on_duplicate`",
             );
         }
         Ok(Duplicates { unique_until, on_duplicate, debounce })
