@@ -1,4 +1,6 @@
-//! Creates a PostgreSQL schema for a single test.
+//! Creates PostgreSQL schemas for tests.
+
+mod recycled;
 
 use rewheel::Random;
 use std::ops::{Deref, DerefMut};
@@ -7,28 +9,30 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 /// The variable with the URL of the server: `cargo xtask test` sets it, `cargo xtask services up` prints it.
-const SERVER: &str = "REWHEEL_TEST_POSTGRES";
+const SERVER_VARIABLE: &str = "REWHEEL_TEST_POSTGRES";
 
-/// A schema for one test. Dropping this value drops the schema.
+/// A schema for one test. Dropping this value drops the schema, unless it is [recycled](Schema::recycled).
 #[derive(Debug)]
 pub struct Schema {
     server: String,
     name: String,
     url: String,
+    /// The connection that has a recycled schema locked.
+    guard: Option<Visitor>,
 }
 
 impl Schema {
     /// Chooses a name; opening the store creates the schema.
     pub fn fresh() -> Schema {
-        let server = std::env::var(SERVER).unwrap_or_else(|_| {
+        let server = std::env::var(SERVER_VARIABLE).unwrap_or_else(|_| {
             panic!(
-                "{SERVER} names no server: run `cargo xtask test`, or see `cargo xtask services up`"
+                "{SERVER_VARIABLE} names no server: run `cargo xtask test`, or see `cargo xtask services up`"
             )
         });
         let name = format!("test_{:016x}", Random::thread().next());
         let mark = if server.contains('?') { '&' } else { '?' };
         let url = format!("{server}{mark}schema={name}");
-        Schema { server, name, url }
+        Schema { server, name, url, guard: None }
     }
 
     /// Returns the URL of a store in it.
@@ -54,6 +58,9 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
+        if self.guard.is_some() {
+            return;
+        }
         let (server, name) = (self.server.clone(), self.name.clone());
         let drop = move || {
             let runtime =

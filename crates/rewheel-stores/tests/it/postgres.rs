@@ -1,12 +1,20 @@
 //! Runs the conformance suite on PostgreSQL.
 
-use rewheel_core::store::ClockOffset;
+use rewheel_core::store::{ClockOffset, Store};
 use rewheel_stores::{PostgresOptions, PostgresStore};
 use rewheel_testkit::{Schema, Subject};
 use std::sync::Arc;
 
+async fn recycled() -> Schema {
+    let create = async |url: &str| {
+        let store = PostgresStore::open(url).await.expect("a fresh schema opens");
+        store.close().await.expect("it closes");
+    };
+    Schema::recycled(create).await
+}
+
 async fn open(change: impl FnOnce(&mut PostgresOptions)) -> Subject {
-    let schema = Schema::fresh();
+    let schema = recycled().await;
     let clock = ClockOffset::default();
     let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
     options.clock = clock.clone();
@@ -36,11 +44,11 @@ mod listed {
 mod idempotency {
     use rewheel_core::store::ClockOffset;
     use rewheel_stores::{PostgresOptions, PostgresStore};
-    use rewheel_testkit::{IdempotencySubject, Schema};
+    use rewheel_testkit::IdempotencySubject;
     use std::sync::Arc;
 
     async fn open() -> IdempotencySubject {
-        let schema = Schema::fresh();
+        let schema = super::recycled().await;
         let clock = ClockOffset::default();
         let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
         (options.clock, options.pool_max) = (clock.clone(), 3);

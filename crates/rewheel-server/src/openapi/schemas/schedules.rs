@@ -87,7 +87,11 @@ fn job() -> Value {
         )
         .has("group_key", or_null(text()), "Key of the group of the job. Null if it has none.")
         .has("priority", between(0, 9), "Priority. Jobs with priority 9 run first.")
-        .has("delay", or_null(duration()), "How long after the planned time of the schedule the first attempt starts.")
+        .has(
+            "delay",
+            or_null(duration()),
+            "How long after the planned time of the schedule the first attempt starts.",
+        )
         .has(
             "attempts_max",
             or_null(count()),
