@@ -32,7 +32,12 @@ const STORES: [(&str, &[&str]); 2] = [
             "fill-pool",
             "skewed-clock",
             "rolling-restart",
-            "migrate",
+            "migrate-under-load",
+            "idle-in-tx",
+            "active-readers",
+            "high-load",
+            "burst",
+            "logical-replica",
         ],
     ),
 ];
@@ -88,7 +93,7 @@ fn menu() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::modules;
+    use super::{STORES, modules};
 
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {
@@ -102,7 +107,7 @@ mod tests {
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
         check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
         let all: Vec<String> = modules(&[]).unwrap();
-        assert_eq!(all.len(), 12);
+        assert_eq!(all.len(), STORES.iter().map(|(_, cells)| cells.len()).sum::<usize>());
     }
 
     #[test]
