@@ -311,12 +311,8 @@ impl Epochs {
 
 /// Returns whether an error means that the tables do not exist yet.
 fn is_missing(state: &SqlState) -> bool {
-    [
-        &SqlState::UNDEFINED_TABLE,
-        &SqlState::UNDEFINED_FUNCTION,
-        &SqlState::INVALID_SCHEMA_NAME,
-    ]
-    .contains(&state)
+    [&SqlState::UNDEFINED_TABLE, &SqlState::UNDEFINED_FUNCTION, &SqlState::INVALID_SCHEMA_NAME]
+        .contains(&state)
 }
 
 impl Observed {

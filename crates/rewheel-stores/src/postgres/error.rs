@@ -240,9 +240,8 @@ pub(super) fn judge_pool(error: PoolError, hosts: &Hosts) -> StoreError {
                 }
                 TimeoutType::Create => "check that the server is reachable",
             };
-            let message = format!(
-                "got no connection to PostgreSQL at {address} in time{failures}: {advice}"
-            );
+            let message =
+                format!("got no connection to PostgreSQL at {address} in time{failures}: {advice}");
             StoreError::Unavailable(message.into())
         }
         PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {

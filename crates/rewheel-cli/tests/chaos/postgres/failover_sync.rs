@@ -4,6 +4,7 @@ use super::database::Database;
 use super::server::{REPLICATED, Server};
 use crate::cell::{Cell, Settings};
 use crate::{alone, fault_lasts};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// How the primary is lost.
@@ -48,5 +49,39 @@ async fn nothing_acknowledged_is_lost_with_a_synchronous_standby() {
     acknowledged.extend(probes);
     cell.balance(&acknowledged).await;
     println!("{failovers} failovers");
-    drop(cell);
+    // With this setting it would not hold, and the doctor knows.
+    let local = format!("ALTER DATABASE {} SET synchronous_commit = local", database.name());
+    primary.tell(&local).await;
+    let (_, found) = cell.doctor().await;
+    let checks = found["checks"].as_array().unwrap();
+    let is_named = |check: &Value| check["name"] == "synchronous_commit" && check["ok"] == false;
+    assert!(checks.iter().any(is_named), "{found}");
+}
+
+/// The old primary is started again as it was, and accepts writes. When the new one does not answer for a while, no node goes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_primary_that_comes_back_is_not_used() {
+    let _alone = alone().await;
+    let Some(mut old) = Server::start("failover-sync", &REPLICATED).await else { return };
+    let database = Database::on(&old.url, "old-primary").await;
+    let primary = old.standby().await;
+    let store = database.on_hosts(&[old.address(), primary.address()]);
+    let cell = Cell::start(&store, Settings::default()).await;
+    old.commit_synchronously().await;
+    let submitter = cell.submit_on();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    old.kill().await;
+    primary.promote().await;
+    let mut probes = cell.recover("promoted").await;
+
+    old.go_on().await;
+    old.tell("ALTER SYSTEM RESET synchronous_standby_names").await;
+    old.tell("SELECT pg_reload_conf()").await;
+    primary.pause();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    primary.go_on_after_pause();
+    probes.extend(cell.recover("resumed").await);
+    let mut acknowledged = submitter.end().await;
+    acknowledged.extend(probes);
+    cell.balance(&acknowledged).await;
 }

@@ -66,6 +66,11 @@ impl Server {
         self.signal("STOP", &self.children());
     }
 
+    /// SIGCONT: it answers again.
+    pub(crate) fn go_on_after_pause(&self) {
+        self.signal("CONT", &self.children());
+    }
+
     /// Throws away what only this server has, and lets it follow the new primary. It must not run.
     pub(crate) async fn follow(&mut self, primary: &Server) {
         // The new primary's control file still has its old timeline until then.
