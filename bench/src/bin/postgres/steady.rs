@@ -1,6 +1,6 @@
 //! Runs jobs at a steady rate: one engine submits them, another one runs them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
 use rewheel_core::{KindName, NewJob, Report};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 
 use crate::load::{Payload, micros};
 use crate::server::Database;
@@ -73,14 +73,13 @@ impl Steady {
     pub async fn run(&mut self, lasts: Duration) -> Result<Vec<f64>> {
         let jobs = (self.pace.rate as f64 * lasts.as_secs_f64()) as usize;
         self.submit(jobs.max(1)).await?;
-        let last = Instant::now();
-        while self.done.load(Ordering::Relaxed) < self.submitted {
-            ensure!(
-                last.elapsed() < GIVE_UP,
-                "no job was claimed for too long, although some are waiting"
-            );
-            tokio::time::sleep(millis(1)).await;
-        }
+        let all_ran = async {
+            while self.done.load(Ordering::Relaxed) < self.submitted {
+                tokio::time::sleep(millis(1)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(GIVE_UP, all_ran).await;
+        in_time.context("jobs have been waiting for too long since the last submit")?;
         let mut waits = Vec::with_capacity(jobs);
         while let Ok(wait) = self.waits.try_recv() {
             waits.push(wait);
