@@ -73,7 +73,7 @@ pub(crate) fn one(repository: &Repository) -> Result<()> {
     ensure!(session.features_off().is_empty(), "the server does not start: see above");
     let tests =
         "test -p rewheel-stores --features test-postgres --test it --no-fail-fast -- postgres";
-    let result = repository::run(session.tell(&mut repository.cargo(&tests)));
+    let result = repository::run(session.tell(&mut repository.cargo(tests)));
     result.and(session.end().map(drop))
 }
 

@@ -5,7 +5,7 @@ use crate::postgres::database::Connection;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Settings of a server that takes part in a failover: `pg_rewind` needs the first.
+/// Settings of a server that takes part in a failover: `pg_rewind` needs them.
 pub(crate) const REPLICATED: [&str; 2] = ["wal_log_hints=on", "wal_keep_size=256MB"];
 
 /// How long a change of a server may take.
@@ -19,8 +19,11 @@ impl Server {
 
     /// Makes a standby with `pg_basebackup`; returns once it follows.
     pub(crate) async fn standby(&self) -> Server {
-        // In the file too: `pg_rewind` recovers a killed server without the options of its start.
-        self.tell("ALTER SYSTEM SET wal_log_hints = on").await;
+        // In the file too: `pg_rewind` recovers a killed server without the options of its start. It would delete the log that it needs.
+        for option in REPLICATED {
+            let (name, value) = option.split_once('=').expect("a name and a value");
+            self.tell(&format!("ALTER SYSTEM SET {name} = '{value}'")).await;
+        }
         let mut standby = Server::prepare(self.programs.clone(), &self.options);
         let mut copy = standby.command("pg_basebackup");
         copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"]);
