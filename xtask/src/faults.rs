@@ -32,7 +32,12 @@ const STORES: [(&str, &[&str]); 2] = [
             "fill-pool",
             "skewed-clock",
             "rolling-restart",
-            "migrate",
+            "migrate-under-load",
+            "idle-in-tx",
+            "active-readers",
+            "high-load",
+            "burst",
+            "logical-replica",
         ],
     ),
 ];

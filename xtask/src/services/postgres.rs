@@ -1,5 +1,6 @@
 //! Starts a private PostgreSQL with default settings, from the system's packages.
 
+use std::env;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,9 @@ pub(super) const SERVICE: Service = Service {
 
 /// Debian's folder with a subfolder for each major version.
 const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// The variable with the folder of the programs of another server, such as an older version.
+pub(crate) const BIN: &str = "REWHEEL_POSTGRES_BIN";
 
 /// Maximum number of tries: another process may take a free port before the server does.
 const STARTS_MAX: usize = 5;
@@ -56,7 +60,12 @@ impl Place {
 }
 
 fn note(repository: &Repository) -> PathBuf {
-    repository.target_dir().join("services/postgres.place")
+    repository.target_dir().join(format!("services/{}.place", folder_name()))
+}
+
+/// The folder of the data. A server of other programs runs beside the usual one.
+fn folder_name() -> &'static str {
+    if env::var_os(BIN).is_some() { "postgres-other" } else { "postgres" }
 }
 
 fn noted(repository: &Repository) -> Option<Place> {
@@ -145,10 +154,11 @@ impl Programs {
         let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
         let names = versions.filter_map(|entry| entry.file_name().into_string().ok());
         let installed = names.filter(|name| bin_of(name).join("initdb").is_file());
-        let bin = match newest(installed) {
-            Some(version) => bin_of(&version),
-            None if packages::find("initdb").is_some() => PathBuf::new(),
-            None => return Ok(None),
+        let bin = match (env::var_os(BIN), newest(installed)) {
+            (Some(bin), _) => bin.into(),
+            (None, Some(version)) => bin_of(&version),
+            (None, None) if packages::find("initdb").is_some() => PathBuf::new(),
+            (None, None) => return Ok(None),
         };
         Ok(Some(Programs { bin, as_postgres: packages::is_root(repository)? }))
     }
@@ -165,7 +175,7 @@ impl Programs {
 
     /// Returns an empty folder that belongs to the server's user.
     fn folder(&self, repository: &Repository) -> Result<PathBuf> {
-        let folder = repository.target_dir().join("services/postgres");
+        let folder = repository.target_dir().join("services").join(folder_name());
         if folder.exists() {
             fs::remove_dir_all(&folder).context("cannot remove old data")?;
         }

@@ -10,7 +10,10 @@ mod report;
 mod counters;
 mod pages;
 mod pinned;
+mod steady;
 mod trickle;
+mod readers;
+mod soak;
 mod idle;
 #[path = "../../machine.rs"]
 mod machine;
@@ -19,9 +22,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::load::Load;
 use crate::server::Server;
+use crate::steady::Pace;
+use std::time::Duration;
 
-const USAGE: &str = "postgres [pages|pinned|trickle|idle] URL [--rounds N] [--jobs N] [--payload-bytes N] \
-                     [--samples N] [--only SUBJECT]... [--json]
+/// How long finished jobs are kept by default, in seconds.
+const WEEK: u64 = 7 * 24 * 3_600;
+
+const USAGE: &str = "postgres [pages|pinned|trickle|readers|soak|idle] URL [--rounds N] [--jobs N] [--payload-bytes N] \
+                     [--samples N] [--rate N] [--seconds N] [--keep-seconds N] [--out PATH] [--only SUBJECT]... [--json]
 
 URL is that of a server where databases may be made, such as postgres://postgres@localhost/postgres.";
 
@@ -35,6 +43,12 @@ struct Options {
     jobs: Option<usize>,
     payload_bytes: usize,
     samples: usize,
+    /// Jobs per second and duration of measurements at a steady rate; with their own defaults.
+    rate: Option<usize>,
+    seconds: Option<u64>,
+    keep_seconds: Option<u64>,
+    /// Where a soak writes its samples, without an ending.
+    out: String,
     only: Vec<String>,
     json: bool,
 }
@@ -46,6 +60,8 @@ enum What {
     Pinned,
     /// As `Pinned`, for an engine that keeps up.
     Trickle,
+    Readers,
+    Soak,
     Idle,
     /// The process that only submits, so that jobs come from another process.
     SubmitSide,
@@ -63,6 +79,12 @@ async fn run(options: &Options) -> Result<()> {
         payload_bytes: options.payload_bytes,
         samples: options.samples,
     };
+    let pace = |rate, keep| Pace {
+        rate: options.rate.unwrap_or(rate),
+        payload_bytes: options.payload_bytes,
+        keep: Duration::from_secs(options.keep_seconds.unwrap_or(keep)),
+    };
+    let lasts = |seconds| Duration::from_secs(options.seconds.unwrap_or(seconds));
     if options.what == What::SubmitSide {
         return subject::submit_side(&options.url, &load(0)).await;
     }
@@ -71,7 +93,9 @@ async fn run(options: &Options) -> Result<()> {
         What::Compare => compare::run(&server, &load(100_000), options).await,
         What::Pages => pages::print(&server, &load(1_000_000)).await,
         What::Pinned => pinned::print(&server, &load(1_000_000)).await,
-        What::Trickle => trickle::print(&server, &load(600 * trickle::RATE)).await,
+        What::Trickle => trickle::print(&server, pace(800, WEEK), lasts(240)).await,
+        What::Readers => readers::print(&server, pace(800, WEEK), lasts(180)).await,
+        What::Soak => soak::print(&server, pace(5_000, 300), lasts(1_800), &options.out).await,
         What::Idle => idle::print(&server).await,
         What::SubmitSide => Ok(()),
     }
@@ -83,6 +107,8 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
         Some("pages") => What::Pages,
         Some("pinned") => What::Pinned,
         Some("trickle") => What::Trickle,
+        Some("readers") => What::Readers,
+        Some("soak") => What::Soak,
         Some("idle") => What::Idle,
         Some("submit-side") => What::SubmitSide,
         Some(_) | None => What::Compare,
@@ -97,6 +123,10 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
         jobs: None,
         payload_bytes: 200,
         samples: 300,
+        rate: None,
+        seconds: None,
+        keep_seconds: None,
+        out: "soak".to_owned(),
         only: Vec::new(),
         json: false,
     };
@@ -107,6 +137,10 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--jobs" => options.jobs = Some(value()?.parse().context(USAGE)?),
             "--payload-bytes" => options.payload_bytes = value()?.parse().context(USAGE)?,
             "--samples" => options.samples = value()?.parse().context(USAGE)?,
+            "--rate" => options.rate = Some(value()?.parse().context(USAGE)?),
+            "--seconds" => options.seconds = Some(value()?.parse().context(USAGE)?),
+            "--keep-seconds" => options.keep_seconds = Some(value()?.parse().context(USAGE)?),
+            "--out" => options.out = value()?,
             "--only" => options.only.push(value()?),
             "--json" => options.json = true,
             url if url.starts_with("postgres") && options.url.is_empty() => options.url = arg,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, Row};
 
 /// Application name, which separates the connections of a measurement from others.
 pub const APPLICATION: &str = "rewheel-bench";
@@ -35,6 +35,26 @@ pub struct About {
     name: &'static str,
     version: String,
     settings: BTreeMap<&'static str, String>,
+}
+
+/// The calls of one statement, and the time they took.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct StatementTotals {
+    pub calls: f64,
+    pub ms: f64,
+}
+
+impl StatementTotals {
+    pub fn mean(&self) -> f64 {
+        self.ms / self.calls
+    }
+}
+
+/// A table or an index.
+pub struct Relation {
+    pub name: String,
+    pub is_index: bool,
+    pub bytes: i64,
 }
 
 /// A database that exists for one measurement.
@@ -88,6 +108,28 @@ impl Server {
         Ok(self.admin.query_one(count, &[&database.name]).await?.get(0))
     }
 
+    /// Counts the pages that the statements of a database read. Without `pg_stat_statements` this includes those of vacuum.
+    pub async fn pages(&self, database: &Database) -> Result<i64> {
+        let count = "SELECT coalesce(sum(shared_blks_hit + shared_blks_read), 0)::bigint FROM pg_stat_statements \
+                     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)";
+        if let Ok(row) = self.admin.query_one(count, &[&database.name]).await {
+            return Ok(row.get(0));
+        }
+        let count = "SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = $1";
+        Ok(self.admin.query_one(count, &[&database.name]).await?.get(0))
+    }
+
+    /// Returns the totals of each statement of Rewheel by its name, if `pg_stat_statements` is installed.
+    pub async fn statement_totals(&self, database: &Database) -> BTreeMap<String, StatementTotals> {
+        // The first line of each statement is a comment with its name.
+        let totals = "SELECT substring(query FROM '^-- (\\w+):') AS name, sum(calls)::float8, sum(total_exec_time) \
+                      FROM pg_stat_statements \
+                      WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND query ~ '^-- \\w+:' GROUP BY name";
+        let rows = self.admin.query(totals, &[&database.name]).await.unwrap_or_default();
+        let totals = |row: &Row| StatementTotals { calls: row.get(1), ms: row.get(2) };
+        rows.iter().map(|row| (row.get(0), totals(row))).collect()
+    }
+
     /// Counts its statements, if `pg_stat_statements` is installed in the database of the server's URL: one transaction may
     /// contain several.
     pub async fn statements(&self, database: &Database) -> Option<i64> {
@@ -100,6 +142,24 @@ impl Server {
 impl Database {
     pub async fn connect(&self) -> Result<Client> {
         connect(&bare(&self.url)).await
+    }
+
+    /// Returns the tables and indexes of Rewheel with their sizes. The bins of finished jobs, which take turns, are one table.
+    pub async fn relations(&self) -> Result<Vec<Relation>> {
+        let sizes = "SELECT regexp_replace(relname::text, '_bin_\\d+', '_bins') AS name, relkind = 'i' AS is_index, \
+                            sum(pg_table_size(oid))::bigint \
+                       FROM pg_class WHERE relnamespace = 'rewheel'::regnamespace AND relkind IN ('r', 'i') \
+                      GROUP BY name, is_index ORDER BY 1";
+        let rows = self.connect().await?.query(sizes, &[]).await?;
+        let relation =
+            |row: &Row| Relation { name: row.get(0), is_index: row.get(1), bytes: row.get(2) };
+        Ok(rows.iter().map(relation).collect())
+    }
+
+    /// Returns the number of dead rows of all tables, as the server estimates it.
+    pub async fn dead_rows(&self) -> Result<i64> {
+        let dead = "SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_user_tables";
+        Ok(self.connect().await?.query_one(dead, &[]).await?.get(0))
     }
 }
 

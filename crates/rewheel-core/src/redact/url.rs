@@ -199,6 +199,12 @@ mod tests {
             ("postgres://shop:p@w?@db/x", "postgres://***@db/x"),
             ("postgres://shop:pw", "postgres://shop:***"),
             ("postgres://a:1,b:2/x", "postgres://a:1,b:2/x"),
+            (
+                "postgres://shop:pw@a:1,b,[::1]:3/x?target_session_attrs=read-write",
+                "postgres://***@a:1,b,[::1]:3/x?target_session_attrs=read-write",
+            ),
+            ("postgres://a:1,b:pw/x", "postgres://a:1,b:***/x"),
+            ("postgres://shop:pw@a,shop:pw@b/x", "postgres://***@b/x"),
             ("postgres://[::1]:5432/x", "postgres://[::1]:5432/x"),
             ("postgres://[::1]:pw/x", "postgres://[::1]:***/x"),
             ("postgres://h/d?password=pw&user=a", "postgres://h/d?password=***&user=***"),
@@ -237,6 +243,7 @@ mod tests {
             ("https://token@host/ fails", "https://***@host/ fails"),
             ("https://h/d?api_token=pw&page=2 fails", "https://h/d?api_token=***&page=2 fails"),
             ("x://a:pw", "x://***"),
+            ("no `x://a:pw@h:1,i:2/d?k=1`", "no `x://***@h:1,i:2/d?k=1`"),
             ("", ""),
         ] {
             assert_eq!(redact_urls(text), shown);

@@ -4,7 +4,7 @@
 
 use rewheel_core::store::{Insert, KindStore, Store, SubmitStore};
 use rewheel_core::{Actor, JobId, KindName, NewJob, NewKind, Report, State, Timestamp, When};
-use rewheel_engine::{Engine, JobCounts};
+use rewheel_engine::{Engine, JobCounts, KindDepth};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{FaultyStore, Verb};
 use std::sync::{Arc, Mutex};
@@ -57,6 +57,8 @@ async fn requests_share_one_sample_of_a_large_store() {
     for _ in 0..100 {
         let counts = engine.job_counts().await.unwrap();
         assert_eq!((scheduled(&counts), counts.approximate), (10_001, true));
+        let depth = engine.depth().await.unwrap();
+        assert_eq!((depth.total.scheduled, depth.approximate), (10_001, true));
         let fleet = engine.fleet().await.unwrap();
         assert!(!engine.meters(Some(&fleet)).is_empty());
     }
@@ -85,4 +87,31 @@ async fn a_small_store_is_counted_afresh() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(scheduled(&engine.job_counts().await.unwrap()), 5_001);
     assert_eq!(counts(), 2);
+}
+
+/// The total is the sum of all kinds, with the earliest of their due times; a kind without jobs has zeros.
+#[tokio::test(start_paused = true)]
+async fn depth_counts_each_kind_and_all_of_them() {
+    let store = rewheel_stores::connect("memory://").await.unwrap();
+    let builder = Engine::builder(store);
+    let builder = builder.raw_handler("mail", |_| async { Report::Done });
+    let builder = builder.raw_handler("bill", |_| std::future::pending::<Report>());
+    let engine = builder.raw_handler("idle", |_| async { Report::Done }).start().await.unwrap();
+    for (kind, seconds) in [("mail", 60), ("mail", 30), ("bill", 90)] {
+        let submit = engine.submit_raw(kind, Vec::new()).delay(Duration::from_secs(seconds));
+        submit.await.unwrap();
+    }
+    engine.submit_raw("bill", Vec::new()).await.unwrap();
+
+    let depth = engine.depth().await.unwrap();
+    let of = |name: &str| depth.kinds[&KindName::parse(name).unwrap()];
+    let numbers = |one: KindDepth| [one.scheduled, one.leased, one.paused, one.dead];
+    assert_eq!(numbers(of("mail")), [2, 0, 0, 0]);
+    // A free handler takes a job that is due as soon as it is submitted.
+    assert_eq!(numbers(of("bill")), [1, 1, 0, 0]);
+    assert_eq!(of("idle"), KindDepth::default());
+    assert_eq!(numbers(depth.total), [3, 1, 0, 0]);
+    assert_eq!(depth.total.oldest_due, of("mail").oldest_due);
+    assert!(of("mail").oldest_due < of("bill").oldest_due);
+    assert_eq!((depth.approximate, depth.total.lag(depth.as_of)), (false, Duration::ZERO));
 }

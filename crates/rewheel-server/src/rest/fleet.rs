@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use rewheel::duration;
-use rewheel_core::{Holder, State as JobState};
+use rewheel_core::Holder;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -78,11 +78,8 @@ pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Res
 pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let engine = app.engine()?;
-    let counts = engine.job_counts().await?;
-    let tallies = &counts.tallies;
+    let depth = engine.depth().await?;
     let holders = engine.store().holders().await?;
-    let count = |state| -> u64 { tallies.iter().filter_map(|tally| tally.jobs.get(&state)).sum() };
-    let oldest = tallies.iter().filter_map(|tally| tally.oldest_due).min();
     let alive = holders.iter().filter(|holder| holder.died.is_none() && !holder.expired).count();
     let status = engine.status();
     let decisions: Vec<_> = engine
@@ -105,12 +102,12 @@ pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Respo
         .collect();
     let document = json!({
         "jobs": {
-            "scheduled": count(JobState::Scheduled), "leased": count(JobState::Leased),
-            "paused": count(JobState::Paused), "dead": count(JobState::Dead),
+            "scheduled": depth.total.scheduled, "leased": depth.total.leased,
+            "paused": depth.total.paused, "dead": depth.total.dead,
         },
-        "oldest_due": oldest.map(rfc3339::text),
-        "as_of": rfc3339::text(counts.as_of),
-        "approximate": counts.approximate,
+        "oldest_due": depth.total.oldest_due.map(rfc3339::text),
+        "as_of": rfc3339::text(depth.as_of),
+        "approximate": depth.approximate,
         "holders": { "alive": alive },
         "here": {
             "holder": status.holder.to_string(), "lease_expired": status.lease_expired, "stopping": status.stopping,

@@ -225,8 +225,16 @@ impl Epochs {
     /// Cancel safe.
     pub(super) async fn check(&self, client: &Client) -> Result<(), Unusable> {
         for _ in 0..TRIES_MAX {
+            let before = self.known().seen;
             let Some(observed) = self.observe(client).await? else { return Ok(()) };
-            let verdict = judge(&self.known(), &observed);
+            let verdict = {
+                let known = self.known();
+                if known.seen != before {
+                    // Another connection has seen an epoch that may have begun after this observation.
+                    continue;
+                }
+                judge(&known, &observed)
+            };
             match verdict {
                 Verdict::Standby => return Ok(()),
                 Verdict::In(epoch) => {
@@ -269,6 +277,10 @@ impl Epochs {
 
     fn adopt(&self, epoch: i64, server: Server) {
         let mut known = self.known();
+        if known.seen.is_some_and(|seen| seen.epoch > epoch) {
+            // Another connection was faster.
+            return;
+        }
         let before = known.seen.replace(Seen { epoch, server });
         if before.is_none_or(|before| before.epoch != epoch) {
             // What was acknowledged before may be forgotten.
@@ -277,6 +289,9 @@ impl Epochs {
         }
         drop(known);
         self.is_doubtful.store(false, Ordering::Relaxed);
+        if before.is_some_and(|before| before.epoch != epoch) {
+            tracing::info!(epoch, "the store is in a new epoch: dropping what was read before");
+        }
         if before.is_some_and(|before| before.server != server) {
             // They lead to the server from before, which may not have noticed.
             self.primary.end_connections();
@@ -296,13 +311,8 @@ impl Epochs {
 
 /// Returns whether an error means that the tables do not exist yet.
 fn is_missing(state: &SqlState) -> bool {
-    [
-        &SqlState::UNDEFINED_TABLE,
-        &SqlState::UNDEFINED_FUNCTION,
-        &SqlState::INVALID_SCHEMA_NAME,
-        &SqlState::UNDEFINED_SCHEMA,
-    ]
-    .contains(&state)
+    [&SqlState::UNDEFINED_TABLE, &SqlState::UNDEFINED_FUNCTION, &SqlState::INVALID_SCHEMA_NAME]
+        .contains(&state)
 }
 
 impl Observed {

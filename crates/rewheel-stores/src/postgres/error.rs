@@ -1,7 +1,7 @@
 //! Translates PostgreSQL errors into store errors.
 
 use super::hosts::Hosts;
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{PoolError, TimeoutType};
 use rewheel_core::store::StoreError;
 use std::error::Error as _;
 use std::fmt;
@@ -231,16 +231,18 @@ pub(super) fn judge_pool(error: PoolError, hosts: &Hosts) -> StoreError {
             }
         },
         PoolError::Closed => StoreError::Closed,
-        PoolError::Timeout(_) => {
+        PoolError::Timeout(waited) => {
             let (address, failures) = (hosts.address(), hosts.failures());
             let failures = if failures.is_empty() { failures } else { format!(" ({failures})") };
-            StoreError::Unavailable(
-                format!(
-                    "got no connection to PostgreSQL at {address} in time{failures}: check that the server is reachable, and raise \
-                     `pool_max` if all connections are in use"
-                )
-                .into(),
-            )
+            let advice = match waited {
+                TimeoutType::Wait | TimeoutType::Recycle => {
+                    "all connections of this node are in use: check whether the server is slow, or raise `pool_max`"
+                }
+                TimeoutType::Create => "check that the server is reachable",
+            };
+            let message =
+                format!("got no connection to PostgreSQL at {address} in time{failures}: {advice}");
+            StoreError::Unavailable(message.into())
         }
         PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             StoreError::Unavailable(error.into())

@@ -1,9 +1,13 @@
 //! Runs the conformance suite on PostgreSQL.
 
+use crate::postgres_server::pgbouncer::Bouncer;
 use rewheel_core::store::{ClockOffset, Store};
 use rewheel_stores::{PostgresOptions, PostgresStore};
 use rewheel_testkit::{Schema, Subject};
 use std::sync::Arc;
+
+/// If this variable is set, the suite runs behind pgbouncer in transaction mode: `cargo xtask versions pgbouncer`.
+const POOLER: &str = "REWHEEL_TEST_POOLER";
 
 async fn recycled() -> Schema {
     let create = async |url: &str| {
@@ -16,12 +20,18 @@ async fn recycled() -> Schema {
 async fn open(change: impl FnOnce(&mut PostgresOptions)) -> Subject {
     let schema = recycled().await;
     let clock = ClockOffset::default();
-    let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
+    let bouncer = match std::env::var_os(POOLER) {
+        Some(_) => Some(Bouncer::start().await.expect("pgbouncer is installed")),
+        None => None,
+    };
+    let behind = bouncer.as_ref().map(|bouncer| bouncer.store_url(&schema));
+    let url = behind.as_deref().unwrap_or(schema.url());
+    let mut options = PostgresOptions::parse(url).expect("a URL");
     options.clock = clock.clone();
     options.pool_max = 3;
     change(&mut options);
     let store = PostgresStore::open_with(options).await.expect("a fresh schema opens");
-    Subject::new(Arc::new(store), clock).keeping(schema)
+    Subject::new(Arc::new(store), clock).keeping((schema, bouncer))
 }
 
 mod as_it_comes {

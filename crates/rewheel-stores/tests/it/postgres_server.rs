@@ -25,7 +25,7 @@ mod replication;
 mod plans;
 mod old_snapshot;
 mod limits;
-mod pgbouncer;
+pub(crate) mod pgbouncer;
 mod tls;
 mod errors;
 mod log;

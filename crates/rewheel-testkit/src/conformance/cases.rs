@@ -283,7 +283,8 @@ macro_rules! store_conformance {
             }
             scale {
                 a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
-                a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased, finds_jobs_in_every_state,
+                a_small_store_is_counted_now, a_small_count_has_every_acknowledged_change,
+                a_large_claim_is_tallied_as_leased, finds_jobs_in_every_state,
                 changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
             }
             announce {

@@ -54,6 +54,31 @@ pub async fn a_small_store_is_counted_now(subject: &Subject) {
     assert_eq!(subject.store.sample_now(4).await.unwrap(), None);
 }
 
+/// Each acknowledged change is part of the next count of a small store: nothing is cached.
+pub async fn a_small_count_has_every_acknowledged_change(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let counted = async || {
+        let sample = subject.store.sample_now(10).await.unwrap().expect("a small store");
+        let jobs = |state| sample.tallies[0].jobs[&state];
+        let states = [State::Scheduled, State::Leased, State::Paused, State::Dead];
+        (states.map(jobs), sample.tallies[0].oldest_due)
+    };
+    let job = subject.submit("charge").await;
+    let due = Some(subject.get(job).await.due);
+    assert_eq!(counted().await, ([1, 0, 0, 0], due));
+    subject.change(job, ChangeVerb::Pause).await;
+    assert_eq!(counted().await, ([0, 0, 1, 0], None));
+    subject.change(job, ChangeVerb::Resume).await;
+    assert_eq!(counted().await.0, [1, 0, 0, 0]);
+    let holder = subject.holder().await;
+    let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
+    assert_eq!(counted().await, ([0, 1, 0, 0], None));
+    subject.settle(holder, &subject.dead(lease)).await;
+    assert_eq!(counted().await, ([0, 0, 0, 1], None));
+    subject.change(job, ChangeVerb::Cancel).await;
+    assert_eq!(counted().await, ([0, 0, 0, 0], None));
+}
+
 /// Jobs of a large claim are tallied as leased, and do not count for the earliest due time.
 pub async fn a_large_claim_is_tallied_as_leased(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;

@@ -46,6 +46,10 @@ impl Database {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The URL for nodes that know several servers: this database on each of these hosts and ports.
     pub(crate) fn on_hosts(&self, hosts: &[String]) -> String {
         let (_, rest) = self.store.split_once('@').expect("a user");

@@ -3,8 +3,13 @@
 use super::database::Database;
 use super::server::{REPLICATED, Server};
 use crate::cell::{Cell, Settings};
+use crate::node::Node;
 use crate::{alone, fault_lasts};
+use serde_json::Value;
 use std::time::{Duration, Instant};
+
+/// How long a node may take to look for another server; only a failing cell waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How the primary is lost.
 #[derive(Clone, Copy, Debug)]
@@ -48,5 +53,58 @@ async fn nothing_acknowledged_is_lost_with_a_synchronous_standby() {
     acknowledged.extend(probes);
     cell.balance(&acknowledged).await;
     println!("{failovers} failovers");
-    drop(cell);
+    // With this setting it would not hold, and the doctor knows.
+    let local = format!("ALTER DATABASE {} SET synchronous_commit = local", database.name());
+    primary.tell(&local).await;
+    let (_, found) = cell.doctor().await;
+    let checks = found["checks"].as_array().unwrap();
+    let is_named = |check: &Value| check["name"] == "synchronous_commit" && check["ok"] == false;
+    assert!(checks.iter().any(is_named), "{found}");
+}
+
+/// The old primary is started again as it was, and accepts writes. When the new one does not answer for a while, no node goes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_primary_that_comes_back_is_not_used() {
+    let _alone = alone().await;
+    let Some(mut old) = Server::start("failover-sync", &REPLICATED).await else { return };
+    let database = Database::on(&old.url, "old-primary").await;
+    let primary = old.standby().await;
+    let store = database.on_hosts(&[old.address(), primary.address()]);
+    let cell = Cell::start(&store, Settings::default()).await;
+    old.commit_synchronously().await;
+    let submitter = cell.submit_on();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    old.kill().await;
+    primary.promote().await;
+    let mut probes = cell.recover("promoted").await;
+
+    old.go_on().await;
+    old.tell("ALTER SYSTEM RESET synchronous_standby_names").await;
+    old.tell("SELECT pg_reload_conf()").await;
+    let before = flushes(&database).await;
+    primary.pause();
+    refused(&cell).await;
+    primary.go_on_after_pause();
+    probes.extend(cell.recover("resumed").await);
+    let mut acknowledged = submitter.end().await;
+    acknowledged.extend(probes);
+    cell.balance(&acknowledged).await;
+    assert_eq!(flushes(&database).await, before, "a node wrote to the old primary");
+}
+
+/// Waits until a node has found the old primary, and says why it does not use it.
+async fn refused(cell: &Cell) {
+    let started = Instant::now();
+    let is_refusal = |line: &String| line.contains("is an old primary");
+    while !cell.nodes.iter().any(|node| node.said().iter().any(is_refusal)) {
+        let said: Vec<_> = cell.nodes.iter().map(Node::said).collect();
+        assert!(started.elapsed() < PATIENCE, "no node found the old primary: {said:#?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Returns how many flushes the first server of the cell has stored.
+async fn flushes(database: &Database) -> i64 {
+    let count = "SELECT count(*) FROM chaos.ledger";
+    database.connect().await.client.query_one(count, &[]).await.unwrap().get(0)
 }

@@ -25,7 +25,22 @@ pub(crate) struct Server {
 impl Server {
     /// Returns `None` and prints it if PostgreSQL is not installed.
     pub(crate) async fn start(cell: &str, options: &[&'static str]) -> Option<Server> {
-        let Some(programs) = Programs::find() else {
+        Server::start_with(Programs::find("REWHEEL_POSTGRES_BIN"), cell, options).await
+    }
+
+    /// Starts a server to move to: another version, if the environment names one.
+    pub(crate) async fn start_next(cell: &str, options: &[&'static str]) -> Option<Server> {
+        let next = std::env::var_os("REWHEEL_POSTGRES_NEXT_BIN").is_some();
+        let variable = if next { "REWHEEL_POSTGRES_NEXT_BIN" } else { "REWHEEL_POSTGRES_BIN" };
+        Server::start_with(Programs::find(variable), cell, options).await
+    }
+
+    async fn start_with(
+        programs: Option<Programs>,
+        cell: &str,
+        options: &[&'static str],
+    ) -> Option<Server> {
+        let Some(programs) = programs else {
             println!("not tested: {cell} on PostgreSQL (its programs are not on this machine)");
             return None;
         };
@@ -122,12 +137,15 @@ struct Programs {
 }
 
 impl Programs {
-    fn find() -> Option<Programs> {
+    /// Finds the programs where a variable says, or those of the system.
+    fn find(variable: &str) -> Option<Programs> {
+        let chosen = std::env::var_os(variable).map(PathBuf::from);
         // Debian's folder with a subfolder for each major version.
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let versioned = versions.map(|version| version.path().join("bin"));
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let bin = versioned.chain(std::env::split_paths(&path)).find(|bin| has_server(bin))?;
+        let system = versioned.chain(std::env::split_paths(&path));
+        let bin = chosen.into_iter().chain(system).find(|bin| has_server(bin))?;
         let id = Command::new("id").arg("-u").output().unwrap();
         Some(Programs { bin, as_postgres: id.stdout.trim_ascii() == b"0" })
     }

@@ -59,6 +59,10 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
         let message = "off: a crash of PostgreSQL may lose the last acknowledged jobs; set it to `on` for this user or database";
         add("synchronous_commit", message.to_owned());
     }
+    if commit == "local" && !row.try_get::<_, &str>(8)?.is_empty() {
+        let message = "local: commits do not wait for the synchronous standby, so a failover may lose the last acknowledged jobs; set it to `on` for this user or database";
+        add("synchronous_commit", message.to_owned());
+    }
     let age: i64 = row.try_get(3)?;
     if age > OLD_TRANSACTION_SECONDS {
         let message = format!(

@@ -19,7 +19,8 @@ use tokio_postgres::SimpleQueryMessage;
 /// Concurrent tasks, over two connections to the server.
 const TASKS: usize = 8;
 
-struct Bouncer {
+/// A running pooler; it ends with this value.
+pub(crate) struct Bouncer {
     process: Child,
     port: u16,
     _folder: TempDir,
@@ -34,7 +35,7 @@ impl Drop for Bouncer {
 
 impl Bouncer {
     /// Starts pgbouncer, if it is installed.
-    async fn start() -> Option<Bouncer> {
+    pub(crate) async fn start() -> Option<Bouncer> {
         let places = std::env::var_os("PATH").unwrap_or_default();
         let program = std::env::split_paths(&places)
             .chain([Path::new("/usr/sbin").to_owned()])
@@ -66,6 +67,11 @@ impl Bouncer {
         })
         .await;
         Some(bouncer)
+    }
+
+    /// Returns the URL of a store behind it.
+    pub(crate) fn store_url(&self, schema: &Schema) -> String {
+        url_by(schema, "127.0.0.1", self.port, "pooler=transaction")
     }
 
     fn url(&self) -> String {
@@ -159,7 +165,7 @@ async fn a_store_works_behind_a_transaction_pooler() {
         return;
     };
     let schema = Schema::fresh();
-    let url = url_by(&schema, "127.0.0.1", bouncer.port, "pooler=transaction&pool_max=6");
+    let url = format!("{}&pool_max=6", bouncer.store_url(&schema));
     let node = Arc::new(Node::open(&url).await);
     node.kinds(&["a"]).await;
     let mut tasks = JoinSet::new();

@@ -5,7 +5,7 @@ use crate::postgres::database::Connection;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Settings of a server that takes part in a failover, for `pg_rewind`.
+/// Settings of a server that takes part in a failover: `pg_rewind` needs them.
 pub(crate) const REPLICATED: [&str; 2] = ["wal_log_hints=on", "wal_keep_size=256MB"];
 
 /// How long a change of a server may take.
@@ -19,8 +19,9 @@ impl Server {
 
     /// Makes a standby with `pg_basebackup`; returns once it follows.
     pub(crate) async fn standby(&self) -> Server {
-        // In the file too: `pg_rewind` recovers a killed server without the options of its start, and would remove the WAL that it needs.
-        for (name, value) in self.options.iter().filter_map(|option| option.split_once('=')) {
+        // In the file too: `pg_rewind` recovers a killed server without the options of its start. It would delete the log that it needs.
+        for option in REPLICATED {
+            let (name, value) = option.split_once('=').expect("a name and a value");
             self.tell(&format!("ALTER SYSTEM SET {name} = '{value}'")).await;
         }
         let mut standby = Server::prepare(self.programs.clone(), &self.options);
@@ -66,6 +67,11 @@ impl Server {
         // The server first, so that it starts no further process.
         self.signal("STOP", &[]);
         self.signal("STOP", &self.children());
+    }
+
+    /// SIGCONT: it answers again.
+    pub(crate) fn go_on_after_pause(&self) {
+        self.signal("CONT", &self.children());
     }
 
     /// Throws away what only this server has, and lets it follow the new primary. It must not run.

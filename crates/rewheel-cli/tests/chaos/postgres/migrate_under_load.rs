@@ -1,4 +1,4 @@
-//! `migrate`: a node of the next release migrates under load, while a backup reads every table and nodes of this release work.
+//! `migrate-under-load`: a node of the next release migrates under load, while a backup reads every table and nodes of this release work.
 
 use super::database::{Connection, Database};
 use crate::cell::{Cell, Settings, name};

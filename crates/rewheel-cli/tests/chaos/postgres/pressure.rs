@@ -1,0 +1,195 @@
+//! What the cells of load share: a server that counts pages, jobs at a steady pace, and dead rows that vacuum must keep.
+
+use super::database::{Connection, Database};
+use super::server::Server;
+use crate::callee::Call;
+use crate::cell::{Cell, Settings};
+use crate::submitter::post;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Counts the pages that each statement reads.
+const OPTIONS: [&str; 1] = ["shared_preload_libraries=pg_stat_statements"];
+
+/// Jobs per second of a trickle: little enough that nodes in a debug build keep up.
+const RATE: u64 = 200;
+
+/// Jobs that are submitted at once in a trickle.
+const BATCH: usize = 10;
+
+/// Dead rows of an hour, made at once.
+const DEAD: i64 = 100_000;
+
+/// The statements that look for jobs: with each poll and claim.
+const HOT: [&str; 3] = ["lanes", "lane_heads", "claim"];
+
+/// Maximum number of pages that such a statement may read on average, for each call and for each row that it returns. Several times what
+/// is usual, and a tenth of what a call would read that steps over [`DEAD`] rows. An average, because a node that was not scheduled for
+/// seconds reads a whole lane once. It depends neither on the time nor on the size of claims.
+const PAGES_CALL: f64 = 400.0;
+const PAGES_ROW: f64 = 40.0;
+
+/// Timeout for anything in these cells; only a failing cell waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long one job of a backlog may take; only a failing cell waits for it.
+const DRAIN_MAX: Duration = Duration::from_secs(300);
+
+/// A cell on a server of its own, with a connection to measure.
+pub(crate) struct Pressure {
+    pub(crate) cell: Cell,
+    pub(crate) database: Database,
+    visitor: Connection,
+    /// Ends last.
+    _server: Server,
+}
+
+/// Jobs that were acknowledged, with the time of their submit.
+pub(crate) type Submitted = Vec<(String, Instant)>;
+
+impl Pressure {
+    /// Returns `None` and prints it if PostgreSQL is not installed.
+    pub(crate) async fn start(name: &str, settings: Settings) -> Option<Pressure> {
+        let server = Server::start(name, &OPTIONS).await?;
+        let database = Database::on(&server.url, name).await;
+        let visitor = database.connect().await;
+        visitor.client.batch_execute("CREATE EXTENSION pg_stat_statements").await.unwrap();
+        let cell = Cell::start(&database.store, settings).await;
+        Some(Pressure { cell, database, visitor, _server: server })
+    }
+
+    /// Submits jobs at a steady pace for this long; on a busy machine it takes longer.
+    pub(crate) async fn trickle(&self, name: &str, lasts: Duration) -> Submitted {
+        let jobs = usize::try_from(RATE * lasts.as_millis() as u64 / 1_000).unwrap();
+        let pause = Duration::from_millis(1_000 * BATCH as u64 / RATE);
+        let mut submitted = Submitted::with_capacity(jobs);
+        for batch in 0..jobs.div_ceil(BATCH) {
+            submitted.extend(self.submit(&format!("{name}-{batch}"), BATCH).await);
+            tokio::time::sleep(pause).await;
+        }
+        submitted
+    }
+
+    /// Submits jobs in one request, to the nodes in turn until one acknowledges them.
+    pub(crate) async fn submit(&self, name: &str, jobs: usize) -> Submitted {
+        let job = |n| json!({"kind": "work", "payload": {}, "key": format!("{name}-{n}")});
+        let body = json!({ "jobs": (0..jobs).map(job).collect::<Vec<_>>() });
+        let started = Instant::now();
+        for node in self.cell.nodes.iter().cycle() {
+            match post(&self.cell.client, &format!("{}/v1/jobs/batch", node.url), &body).await {
+                Ok(answer) => {
+                    let results = answer["results"].as_array().unwrap().iter();
+                    let id = |result: &serde_json::Value| result["id"].as_str().unwrap().to_owned();
+                    return results.map(|result| (id(result), started)).collect();
+                }
+                Err(why) => assert!(started.elapsed() < PATIENCE, "no node takes jobs: {why}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        unreachable!("a cell has nodes")
+    }
+
+    /// Waits until each job was answered with success.
+    pub(crate) async fn drained(&self, submitted: &Submitted) {
+        let ran = |call: &Call| call.answered.is_some_and(|status| status.is_success());
+        for (id, _) in submitted {
+            self.cell.callee.wait_for(id, DRAIN_MAX, |calls| calls.iter().any(ran)).await;
+        }
+    }
+
+    /// Leaves the dead rows of an hour behind: in the lanes that have jobs, and of the holders that live.
+    pub(crate) async fn age(&self) {
+        let sql = "BEGIN; SET LOCAL synchronous_commit = off;
+            INSERT INTO chaos.jobs (id, due_ms, created_ms, fence, version, lane, attempt, attempts_before, takeovers,
+                                    takeovers_counted, state, because, shelf, held_by, held_until_ms, payload)
+            SELECT gen_random_uuid(), now - n * 36, 0, 0, 1, lanes[1 + n / 2 % cardinality(lanes)], 0, 0, 0, 0,
+                   CASE n % 2 WHEN 0 THEN 'scheduled' ELSE 'leased' END, 'submitted',
+                   CASE n % 2 WHEN 0 THEN 'due' ELSE 'held' END,
+                   CASE n % 2 WHEN 1 THEN holders[1 + n / 2 % cardinality(holders)] END,
+                   CASE n % 2 WHEN 1 THEN now - n * 36 END, ''
+              FROM generate_series(1, $dead) AS n,
+                   (SELECT chaos.now_ms() AS now,
+                           ARRAY (SELECT DISTINCT lane FROM chaos.lanes WHERE kind = 'work') AS lanes,
+                           ARRAY (SELECT seq FROM chaos.holders WHERE died_ms IS NULL) AS holders) AS given;
+            DELETE FROM chaos.jobs WHERE created_ms = 0; COMMIT";
+        let sql = sql.replace("$dead", &DEAD.to_string());
+        self.visitor.client.batch_execute(&sql).await.unwrap();
+    }
+
+    /// Vacuums the hot table, and checks that its dead rows had to stay.
+    pub(crate) async fn keeps_dead_rows(&self) -> i64 {
+        self.visitor.client.batch_execute("VACUUM chaos.jobs").await.unwrap();
+        let dead =
+            "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'chaos.jobs'::regclass";
+        let started = Instant::now();
+        loop {
+            let count: i64 = self.visitor.client.query_one(dead, &[]).await.unwrap().get(0);
+            if count >= DEAD {
+                return count;
+            }
+            assert!(started.elapsed() < PATIENCE, "vacuum left only {count} dead rows");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Forgets what was counted so far.
+    pub(crate) async fn count_afresh(&self) {
+        let reset = "SELECT pg_stat_statements_reset()";
+        self.visitor.client.batch_execute(reset).await.unwrap();
+    }
+
+    /// Checks that statements which look for jobs read as little as they should, dead rows or not.
+    pub(crate) async fn check_pages(&self, when: &str) {
+        // The first line of each statement is a comment with its name.
+        let sql = "SELECT substring(query FROM '^-- (\\w+):') AS name, sum(calls)::float8, sum(rows)::float8,
+                          sum(shared_blks_hit + shared_blks_read)::float8
+                     FROM pg_stat_statements
+                    WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query ~ '^-- \\w+:'
+                    GROUP BY name";
+        let rows = self.visitor.client.query(sql, &[]).await.unwrap();
+        let mut seen = 0;
+        for row in rows {
+            let name: String = row.get(0);
+            let [calls, returned, pages]: [f64; 3] = [row.get(1), row.get(2), row.get(3)];
+            if !HOT.contains(&name.as_str()) {
+                continue;
+            }
+            seen += 1;
+            println!(
+                "{when}: {name}: {:.1} pages for each of {calls} calls, {returned} rows",
+                pages / calls
+            );
+            assert!(
+                pages <= PAGES_CALL * calls + PAGES_ROW * returned,
+                "{when}: {name} reads too much: {pages} pages in {calls} calls that returned {returned} rows"
+            );
+        }
+        assert!(seen >= 2, "the server did not count the statements");
+    }
+
+    /// Waits until all jobs have ended, checks every guarantee, and prints how long jobs waited for their first call.
+    pub(crate) async fn balance(self, phases: &[(&str, &Submitted)]) {
+        let all = phases.iter().flat_map(|(_, submitted)| submitted.iter());
+        let ids: Vec<String> = all.map(|(id, _)| id.clone()).collect();
+        self.cell.balance(&ids).await;
+        for (when, submitted) in phases {
+            let mut waits: Vec<Duration> = submitted
+                .iter()
+                .filter_map(|(id, at)| Some(self.cell.callee.calls_of(id).first()?.at - *at))
+                .collect();
+            waits.sort_unstable();
+            let quantile = |part: usize| {
+                let wait = waits.get(waits.len() * part / 100).copied();
+                wait.unwrap_or_default().as_secs_f64() * 1e3
+            };
+            println!(
+                "{when}: submit to first call p50 {:.0} ms, p99 {:.0} ms",
+                quantile(50),
+                quantile(99)
+            );
+        }
+        let Pressure { cell, database, visitor, _server } = self;
+        drop((cell, visitor));
+        database.remove().await;
+    }
+}
