@@ -5,6 +5,7 @@
 
 mod postgres;
 mod redis;
+mod redis_cluster;
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::repository::Repository;
 
-const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE];
+const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE, redis_cluster::SERVICE];
 
 /// A server that some tests need.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
     {
         let what = format!(
             "{} runs Redis {version}, which is too old: use 6.2 or later, or Valkey",
-            connections.address
+            connections.servers.address()
         );
         return Err(broken(what, None));
     }
@@ -38,7 +38,7 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
         let what = format!(
             "{} has maxmemory-policy {policy}: when its memory is full it would delete jobs; set it with CONFIG SET maxmemory-policy noeviction, \
              and in the server's configuration",
-            connections.address
+            connections.servers.address()
         );
         return Err(broken(what, None));
     }
@@ -53,6 +53,7 @@ impl RedisStore {
         let connections = &self.shared.connections;
         let mut risks = risks_of(&info(connections).await?, &settings(connections).await);
         risks.extend(self.unreadable().await?);
+        risks.extend(self.forgotten().await?);
         Ok(risks)
     }
 }
