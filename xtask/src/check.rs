@@ -50,10 +50,11 @@ const FEATURES_ALONE: [&str; 6] = [
 ];
 
 /// Every target of `bench/` with the features that it is run with: all at once would hide one that is missing.
-const BENCHMARKS: [&str; 4] = [
+const BENCHMARKS: [&str; 5] = [
     "--bin report --benches --tests",
     "--bin sqlite --features sqlite",
     "--bin postgres --features postgres",
+    "--bin redis --features redis",
     "--bin wheel --features wheel",
 ];
 

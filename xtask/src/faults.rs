@@ -15,7 +15,7 @@ const KILLS: &str = "200";
 const SECONDS: &str = "60";
 
 /// The cells of each store; each is a module of the tests in `chaos`.
-const STORES: [(&str, &[&str]); 2] = [
+const STORES: [(&str, &[&str]); 4] = [
     ("sqlite", &["kill-node", "mixed-kill-node"]),
     (
         "postgres",
@@ -40,6 +40,23 @@ const STORES: [(&str, &[&str]); 2] = [
             "logical-replica",
         ],
     ),
+    (
+        "redis",
+        &[
+            "kill-node",
+            "mixed-kill-node",
+            "pause-node",
+            "rolling-restart",
+            "kill-connections",
+            "restart-store",
+            "mixed-restart-store",
+            "pause-store",
+            "lose-second",
+            "high-load",
+            "burst",
+        ],
+    ),
+    ("redis-cluster", &["failover", "move-slot"]),
 ];
 
 /// `REWHEEL_SEED` replays one seed, `REWHEEL_SEEDS` sets how many to run.
@@ -56,7 +73,14 @@ pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     let needs_server = modules.iter().any(|module| module.starts_with("postgres"));
     let session = if needs_server { Session::start(repository) } else { Session::default() };
     ensure!(session.features_off().is_empty(), "there is no server to harm: see above");
-    let features = if needs_server { "--features test-postgres" } else { "" };
+    // Cells on Redis start servers of their own.
+    let needs_redis = modules.iter().any(|module| module.starts_with("redis"));
+    let features = match (needs_server, needs_redis) {
+        (true, true) => "--features test-postgres,test-redis",
+        (true, false) => "--features test-postgres",
+        (false, true) => "--features test-redis",
+        (false, false) => "",
+    };
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
     // One after the other, because they measure time.
     chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
@@ -80,7 +104,7 @@ fn modules(args: &[String]) -> Result<Vec<String>> {
     let mut modules = Vec::new();
     for (name, cells) in STORES.iter().filter(|(name, _)| store.is_none_or(|store| store == name)) {
         let cells = cells.iter().filter(|name| cell.is_none_or(|cell| cell == *name));
-        modules.extend(cells.map(|cell| format!("{name}::{}::", cell.replace('-', "_"))));
+        modules.extend(cells.map(|cell| format!("{name}::{cell}::").replace('-', "_")));
     }
     ensure!(!modules.is_empty(), "there is no such cell\n\n{}", menu());
     Ok(modules)
@@ -105,7 +129,11 @@ mod tests {
     fn arguments_select_cells() {
         check("--store sqlite", &["sqlite::kill_node::", "sqlite::mixed_kill_node::"]);
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
-        check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
+        check(
+            "--cell kill-node",
+            &["sqlite::kill_node::", "postgres::kill_node::", "redis::kill_node::"],
+        );
+        check("--store redis-cluster --cell failover", &["redis_cluster::failover::"]);
         let all: Vec<String> = modules(&[]).unwrap();
         assert_eq!(all.len(), STORES.iter().map(|(_, cells)| cells.len()).sum::<usize>());
     }

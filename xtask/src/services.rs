@@ -5,6 +5,7 @@
 
 mod postgres;
 mod redis;
+mod redis_cluster;
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +18,7 @@ use crate::repository::Repository;
 
 pub(crate) use self::postgres::BIN as POSTGRES_BIN;
 
-const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE];
+const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE, redis_cluster::SERVICE];
 
 /// A server that some tests need.
 #[derive(Debug)]

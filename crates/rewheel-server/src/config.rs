@@ -112,13 +112,16 @@ impl Default for ServerSettings {
     }
 }
 
+/// The shortest timeout that the Redis store accepts in its URL.
+const REDIS_TIMEOUT_MIN: Duration = Duration::from_millis(100);
+
 /// The section `store`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: String,
-    /// Maximum number of connections for work, if the store is a database server: 2 to 1,000.
+    /// Maximum number of connections for work, if the store is PostgreSQL: 2 to 1,000.
     pub pool_max: Option<usize>,
 }
 
@@ -129,9 +132,21 @@ impl Default for StoreSettings {
 }
 
 impl StoreSettings {
-    /// Returns whether the store is a database server.
+    /// Returns whether nodes reach the store through a network.
     fn is_server(&self) -> bool {
-        self.url.starts_with("postgres://") || self.url.starts_with("postgresql://")
+        self.is_postgres() || self.is_redis()
+    }
+
+    fn is_postgres(&self) -> bool {
+        self.has_scheme(&["postgres", "postgresql"])
+    }
+
+    fn is_redis(&self) -> bool {
+        self.has_scheme(&["redis", "rediss", "redis+cluster", "rediss+cluster"])
+    }
+
+    fn has_scheme(&self, schemes: &[&str]) -> bool {
+        self.url.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme))
     }
 }
 
@@ -209,14 +224,16 @@ impl Config {
     /// ```
     pub fn store_url(&self) -> String {
         let mut url = self.store.url.clone();
-        if !self.store.is_server() {
-            return url;
-        }
-        let timeout = duration::text(self.engine.statement_timeout).to_string();
-        let settings = [
-            ("statement_timeout", Some(timeout)),
-            ("pool_max", self.store.pool_max.map(|most| most.to_string())),
-        ];
+        let timeout = self.engine.statement_timeout;
+        let settings = if self.store.is_postgres() {
+            let timeout = duration::text(timeout).to_string();
+            let pool_max = self.store.pool_max.map(|most| most.to_string());
+            vec![("statement_timeout", Some(timeout)), ("pool_max", pool_max)]
+        } else if self.store.is_redis() {
+            vec![("timeout", Some(duration::text(timeout.max(REDIS_TIMEOUT_MIN)).to_string()))]
+        } else {
+            Vec::new()
+        };
         for (name, value) in settings {
             let known = url
                 .split(['?', '&'])
@@ -346,9 +363,9 @@ fn kind_settings(
 /// Checks the size of the connection pool.
 fn check_pool(store: &StoreSettings) -> Result<(), &'static str> {
     match store.pool_max {
-        Some(_) if !store.is_server() => {
-            Err("applies only to database servers, not to SQLite or memory: remove this setting")
-        }
+        Some(_) if !store.is_postgres() => Err(
+            "applies only to PostgreSQL: other stores use a fixed number of connections; remove this setting",
+        ),
         Some(most) if !(2..=1_000).contains(&most) => Err("must be 2 to 1000"),
         Some(_) | None => Ok(()),
     }

@@ -51,8 +51,8 @@ pub enum ConnectError {
 ///
 /// `sqlite://path` is a file, created if it does not exist; `?synchronous=normal` is faster, but a power cut may lose the last jobs.
 /// `postgres://user:password@host:port/database` is a database server, with the settings of `PostgresOptions`.
-/// `redis://user:password@host:port/database` is a Redis or Valkey server, with the settings of `RedisOptions`. `memory://` loses
-/// everything when the process ends.
+/// `redis://user:password@host:port/database` is a Redis or Valkey server, `redis+cluster://host:port,host:port` a cluster, with the
+/// settings of `RedisOptions`. `memory://` loses everything when the process ends.
 ///
 /// # Errors
 /// Says what is wrong with the URL or the store, and what to do.
@@ -94,7 +94,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             Ok(Arc::new(PostgresStore::open_with(options).await?))
         }
         #[cfg(feature = "redis")]
-        "redis" | "rediss" => {
+        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {
             let options = RedisOptions::parse(url)?;
             Ok(Arc::new(RedisStore::open_with(options).await?))
         }

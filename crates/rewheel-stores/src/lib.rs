@@ -22,6 +22,8 @@
 mod clock;
 mod payload;
 mod wakeup;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod acknowledged;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod audit;
 mod batch;

@@ -16,7 +16,6 @@ mod floors;
 mod look_floor;
 mod lanes;
 mod row_address;
-mod acknowledged;
 mod row;
 mod bins;
 mod job_columns;
@@ -27,7 +26,6 @@ mod caller_transaction;
 
 pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
-use self::acknowledged::Acknowledged;
 use self::bins::Bins;
 use self::connections::Connections;
 use self::epoch::Epochs;
@@ -41,6 +39,7 @@ use self::session::Session;
 use self::statements::Sql;
 use self::verbs::group_checks::ChecksFrom;
 use self::verbs::groups::SeenTurn;
+use crate::acknowledged::Acknowledged;
 use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};

@@ -19,6 +19,10 @@ mod faulty;
 mod thread_log;
 #[cfg(feature = "redis")]
 mod prefix;
+#[cfg(feature = "redis")]
+mod redis_process;
+#[cfg(feature = "redis")]
+mod redis_cluster;
 #[cfg(feature = "postgres")]
 mod schema;
 pub mod conformance;
@@ -28,6 +32,10 @@ pub use self::faulty::{Fault, FaultPlan, FaultyStore, Verb};
 pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "redis")]
 pub use self::prefix::Prefix;
+#[cfg(feature = "redis")]
+pub use self::redis_cluster::RedisCluster;
+#[cfg(feature = "redis")]
+pub use self::redis_process::RedisProcess;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};
 pub use self::subject::{Subject, lane, millis, seconds};

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const STARTS_MAX: usize = 5;
 /// Maximum time until a new server answers.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn program() -> Option<PathBuf> {
+pub(super) fn program() -> Option<PathBuf> {
     PROGRAMS.iter().find_map(|name| packages::find(name))
 }
 
@@ -50,9 +50,9 @@ fn noted(repository: &Repository) -> Option<u16> {
     fs::read_to_string(folder(repository).join("port")).ok()?.trim().parse().ok()
 }
 
-/// The process that the server itself has noted, if it still runs.
-fn process(repository: &Repository) -> Option<u32> {
-    let text = fs::read_to_string(folder(repository).join("pid")).ok()?;
+/// The process that the server itself has noted beside its data, if it still runs.
+pub(super) fn process_in(folder: &Path) -> Option<u32> {
+    let text = fs::read_to_string(folder.join("pid")).ok()?;
     let process = text.trim().parse().ok()?;
     let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     // The number may belong to another program by now.
@@ -61,7 +61,7 @@ fn process(repository: &Repository) -> Option<u32> {
 
 fn running(repository: &Repository) -> Result<Option<String>> {
     let Some(port) = noted(repository) else { return Ok(None) };
-    Ok(process(repository).map(|_| url(port)))
+    Ok(process_in(&folder(repository)).map(|_| url(port)))
 }
 
 fn start(repository: &Repository) -> Result<String> {
@@ -90,7 +90,7 @@ fn start(repository: &Repository) -> Result<String> {
 }
 
 /// Waits until the server listens: it becomes a background process before it does.
-fn answers(port: u16) -> bool {
+pub(super) fn answers(port: u16) -> bool {
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let tries = START_TIMEOUT.as_millis() / 20;
     (0..tries).any(|_| {
@@ -105,7 +105,7 @@ fn answers(port: u16) -> bool {
 }
 
 /// Every write is on the disk before it is answered, and no job is ever evicted.
-fn options(port: u16) -> Vec<String> {
+pub(super) fn options(port: u16) -> Vec<String> {
     let options = format!(
         "--port {port} --bind 127.0.0.1 --daemonize yes --pidfile pid --logfile log --appendonly yes --appendfsync always"
     );
@@ -115,7 +115,7 @@ fn options(port: u16) -> Vec<String> {
 }
 
 fn stop(repository: &Repository) -> Result<()> {
-    if let Some(process) = process(repository) {
+    if let Some(process) = process_in(&folder(repository)) {
         // The data is deleted next: a clean shutdown is not needed.
         let mut kill = repository.program("kill");
         let status =

@@ -12,7 +12,7 @@
     reason = "a test in real time, which reports what it did"
 )]
 #![cfg_attr(
-    not(feature = "test-postgres"),
+    not(any(feature = "test-postgres", feature = "test-redis")),
     expect(dead_code, reason = "most cells need a server; SQLite's needs less")
 )]
 
@@ -26,6 +26,10 @@ mod mixed;
 mod sqlite;
 #[cfg(feature = "test-postgres")]
 mod postgres;
+#[cfg(feature = "test-redis")]
+mod redis;
+#[cfg(feature = "test-redis")]
+mod redis_cluster;
 
 use std::time::Duration;
 

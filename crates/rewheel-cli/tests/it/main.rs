@@ -29,6 +29,8 @@ mod workers;
 mod telemetry;
 #[cfg(feature = "test-faults")]
 mod engine_failure;
+#[cfg(feature = "test-redis")]
+mod redis;
 mod attacks;
 #[cfg(target_os = "linux")]
 mod hostile;

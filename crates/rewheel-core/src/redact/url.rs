@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Settings of a URL whose values may be printed. Every other value is hidden.
-const SHOWN: [&str; 13] = [
+const SHOWN: [&str; 15] = [
     "application_name",
     "connect_timeout",
     "dbname",
@@ -14,12 +14,14 @@ const SHOWN: [&str; 13] = [
     "pool_max",
     "pooler",
     "port",
+    "prefix",
     "schema",
     "sslmode",
     "sslrootcert",
     "statement_timeout",
     "synchronous",
     "target_session_attrs",
+    "timeout",
 ];
 
 /// Schemes whose URL names a file or nothing, and so has no port.

@@ -135,12 +135,27 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     check(
         "[store]\npool_max = 4",
         &[],
-        "rewheel.toml:2: store.pool_max: applies only to database servers",
+        "rewheel.toml:2: store.pool_max: applies only to PostgreSQL",
     );
+    let redis = "[store]\nurl = \"redis://h\"\npool_max = 4";
+    check(redis, &[], "rewheel.toml:3: store.pool_max: applies only to PostgreSQL: other stores");
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
     check("[server", &[], "rewheel.toml:1");
     check("[engine]\nconcurrency = 1\nconcurrency = 2", &[], "rewheel.toml:3");
+}
+
+#[test]
+fn a_redis_store_gets_the_timeout_of_the_engine_unless_its_url_has_one() {
+    for (url, timeout, expected) in [
+        ("redis://h", "3s", "redis://h?timeout=3s"),
+        ("redis+cluster://h,i?prefix=shop", "3s", "redis+cluster://h,i?prefix=shop&timeout=3s"),
+        ("rediss://h?timeout=1s", "3s", "rediss://h?timeout=1s"),
+        ("redis://h", "5ms", "redis://h?timeout=100ms"),
+    ] {
+        let text = format!("[store]\nurl = \"{url}\"\n[engine]\nstatement_timeout = \"{timeout}\"");
+        assert_eq!(load(&text, &[]).unwrap().store_url(), expected);
+    }
 }
 
 #[test]

@@ -1,18 +1,24 @@
 //! The connections to the server. A broken one is replaced at the next call.
 
-use super::error::{Stage, broken, ends_connection, judge};
-use super::script::{Effect, Script};
+use super::error::{Stage, broken, ends_connection, judge, unreadable};
+use super::pack::Args;
+use super::script::{EPOCH, Effect, Script};
+use super::servers::Servers;
+use crate::acknowledged::Acknowledged;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
-use rewheel_core::store::{StoreError, StoreResult};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
+use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 /// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How often one call follows a slot to another node of a cluster.
+const MOVES_MAX: usize = 5;
 
 /// What a connection is for. Each has its own, so that a heartbeat never waits behind large payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +34,16 @@ type Open = (u64, MultiplexedConnection);
 /// Counts how often the server was lost. A connection from before that is not used again: a call on it would fail without having been sent.
 pub(super) type Losses = Arc<AtomicU64>;
 
-/// The connections to one server.
+/// The connections to the server that has the keys.
 pub(super) struct Connections {
-    pub(super) client: Client,
-    /// Host and port of the server, for errors.
-    pub(super) address: String,
+    pub(super) servers: Arc<Servers>,
+    /// The start of all keys, with the hash tag.
+    pub(super) prefix: String,
+    pub(super) clock: ClockOffset,
+    /// What a server that was restarted or replaced may have forgotten.
+    pub(super) acknowledged: Acknowledged,
+    /// The epoch of the last connection for work; negative before the first.
+    epoch: AtomicI64,
     timeout: Duration,
     slots: [Mutex<Option<Open>>; 3],
     pub(super) losses: Losses,
@@ -45,10 +56,18 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(client: Client, timeout: Duration) -> Connections {
+    pub(super) fn new(
+        servers: Arc<Servers>,
+        prefix: String,
+        clock: ClockOffset,
+        timeout: Duration,
+    ) -> Connections {
         Connections {
-            address: client.get_connection_info().addr().to_string(),
-            client,
+            servers,
+            prefix,
+            clock,
+            acknowledged: Acknowledged::default(),
+            epoch: AtomicI64::new(-1),
             timeout,
             slots: Default::default(),
             losses: Losses::default(),
@@ -81,24 +100,59 @@ impl Connections {
         }
         before.store(losses, Ordering::Relaxed);
         *slot = None;
-        let (client, config) = (
-            self.client.clone(),
+        let (servers, config) = (
+            Arc::clone(&self.servers),
             AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(CONNECT_TIMEOUT))
                 .set_response_timeout(Some(self.timeout)),
         );
         let connecting = self.runtime.spawn(async move {
-            client.get_multiplexed_async_connection_with_config(&config).await
+            let client = servers.find().await?;
+            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+            connected.map_err(|error| {
+                let error = judge(error, Stage::Connecting, &servers.address());
+                servers.forget();
+                error
+            })
         });
-        let connected = match connecting.await {
-            Ok(connected) => connected,
+        let mut connection = match connecting.await {
+            Ok(connected) => connected?,
             Err(_) => return Err(StoreError::Closed),
         };
-        let connection =
-            connected.map_err(|error| judge(error, Stage::Connecting, &self.address))?;
+        if place == Use::Work {
+            self.enter_epoch(&mut connection).await?;
+        }
         let open = (self.opened.fetch_add(1, Ordering::Relaxed), connection);
         *slot = Some(open.clone());
         Ok(open)
+    }
+
+    /// Begins a new epoch if the server was restarted or replaced. Only connections for work give out fences.
+    async fn enter_epoch(&self, connection: &mut MultiplexedConnection) -> StoreResult<()> {
+        let stage = Stage::Sent(Effect::Reads);
+        let info: Result<String, _> = cmd("INFO").arg("server").query_async(connection).await;
+        let info = info.map_err(|error| self.refusal(error, stage))?;
+        let server = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+        // A host that does not show it cannot be watched.
+        let Some(server) = server else { return Ok(()) };
+        let args = Args::default().bytes(server.as_bytes()).pack(self.clock.as_millis());
+        let mut command = cmd("EVAL");
+        command.arg(&EPOCH.text).arg(1).arg(&self.prefix).arg(args);
+        let floor: Result<String, _> = command.query_async(connection).await;
+        let floor = floor.map_err(|error| {
+            self.servers.follow(&error);
+            self.refusal(error, stage)
+        })?;
+        let epoch = floor.parse().map_err(|_| unreadable("an epoch"))?;
+        let before = self.epoch.swap(epoch, Ordering::Relaxed);
+        if before >= 0 && before != epoch {
+            tracing::warn!(
+                server = self.servers.address(),
+                "Redis was restarted or replaced: it may have forgotten what it acknowledged last"
+            );
+            self.acknowledged.ask(epoch);
+        }
+        Ok(())
     }
 
     /// Forgets a connection that failed, unless another call has replaced it already.
@@ -117,16 +171,31 @@ impl Connections {
     ) -> StoreResult<Result<Value, RedisError>> {
         // A read is repeated at once on a new connection: the old one may have been lost while it was idle.
         let mut may_repeat = stage == Stage::Sent(Effect::Reads);
+        let mut moves = 0;
         loop {
             let (number, mut connection) = self.open(place).await?;
-            match connection.send_packed_command(command).await {
-                Ok(Value::ServerError(error)) => return Ok(Err(error.into())),
+            let answer = match connection.send_packed_command(command).await {
+                Ok(Value::ServerError(error)) => Err(error.into()),
+                answer => answer,
+            };
+            match answer {
                 Err(error) if ends_connection(&error) => {
                     self.forget(place, number).await;
+                    self.servers.forget();
                     if !may_repeat || error.is_timeout() {
-                        return Err(judge(error, stage, &self.address));
+                        return Err(self.refusal(error, stage));
                     }
                     may_repeat = false;
+                }
+                Err(error) => {
+                    let has_moved = self.servers.follow(&error);
+                    if has_moved || self.servers.is_elsewhere(&error) {
+                        self.forget(place, number).await;
+                    }
+                    moves += 1;
+                    if !has_moved || moves > MOVES_MAX {
+                        return Ok(Err(error));
+                    }
                 }
                 answer => return Ok(answer),
             }
@@ -136,7 +205,7 @@ impl Connections {
     /// Runs a command that is no script.
     pub(super) async fn command(&self, command: &Cmd, stage: Stage) -> StoreResult<Value> {
         let answer = self.send(Use::Reading, command, stage).await?;
-        answer.map_err(|error| judge(error, stage, &self.address))
+        answer.map_err(|error| self.refusal(error, stage))
     }
 
     /// Runs a script. A server that does not know it gets its text: after a restart, a failover or `SCRIPT FLUSH`.
@@ -144,13 +213,13 @@ impl Connections {
         &self,
         script: &Script,
         place: Use,
-        prefix: &str,
-        args: &[u8],
+        args: Args,
     ) -> StoreResult<Result<Value, RedisError>> {
+        let args = args.pack(self.clock.as_millis());
         let stage = Stage::Sent(script.effect);
         let call = |name: &str, what: &str| {
             let mut command = Cmd::new();
-            command.arg(name).arg(what).arg(1).arg(prefix).arg(args);
+            command.arg(name).arg(what).arg(1).arg(&self.prefix).arg(&args);
             command
         };
         let answer = self.send(place, &call("EVALSHA", &script.hash), stage).await?;
@@ -168,10 +237,23 @@ impl Connections {
             // A script that fails has a bug, or met damaged data. What it wrote before stays.
             let what = format!(
                 "the script `{}` failed on {}: report this as a bug",
-                script.name, self.address
+                script.name,
+                self.servers.address()
             );
             return broken(what, Some(error.into()));
         }
-        judge(error, Stage::Sent(script.effect), &self.address)
+        self.refusal(error, Stage::Sent(script.effect))
+    }
+
+    /// Judges an error, as a node of a cluster or a server of its own means it.
+    fn refusal(&self, error: RedisError, stage: Stage) -> StoreError {
+        let address = self.servers.address();
+        if self.servers.is_cluster() && matches!(error.code(), Some("ASK" | "MOVED")) {
+            let why = format!(
+                "{address}: the slot of this store moves to another node; the store waits for the end of the move: {error}"
+            );
+            return StoreError::Unavailable(why.into());
+        }
+        judge(error, stage, &address)
     }
 }

@@ -69,10 +69,13 @@ pub(super) fn judge(error: RedisError, stage: Stage, address: &str) -> StoreErro
         "MISCONF" => StoreError::Full(told(
             "Redis cannot write to its disk and accepts no writes; make space on the disk and see the log of Redis",
         )),
+        "RESERVED" => {
+            StoreError::Unavailable(told("a large batch with the same keys is being stored"))
+        }
         "TOOOLD" => StoreError::Rejected(told("upgrade this node or worker")),
         "MOVED" | "ASK" | "CROSSSLOT" => {
             let what = format!(
-                "{address} is a node of a Redis Cluster, which this store does not support: use a single server"
+                "{address} is a node of a Redis Cluster: use redis+cluster://HOST:PORT,HOST:PORT as the URL of the store"
             );
             broken(what, Some(error.into()))
         }

@@ -20,8 +20,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// The server: `redis://` or `rediss://`, with user, password, host, port and database.
-    pub(super) server: SecretUrl,
+    /// The server, or the known nodes of a cluster: `redis://` or `rediss://`, with user, password, host, port and database.
+    pub(super) servers: Vec<SecretUrl>,
+    /// Whether the servers are nodes of a Redis Cluster.
+    pub(super) is_cluster: bool,
     /// The prefix of all keys. Several stores can share a server.
     pub prefix: String,
     /// Maximum time for one call.
@@ -42,22 +44,27 @@ impl RedisOptions {
     /// The default timeout, the same as the engine's own timeout for store calls.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
-    /// Parses `redis://USER:PASSWORD@HOST:PORT/DATABASE` (`rediss://` encrypts), followed by the settings `prefix` and `timeout`.
+    /// Parses `redis://USER:PASSWORD@HOST:PORT/DATABASE` or, for a cluster, `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT`
+    /// (`rediss://` and `rediss+cluster://` encrypt), followed by the settings `prefix` and `timeout`.
     ///
     /// # Errors
     /// Says which part of the URL is wrong.
     pub fn parse(url: &str) -> Result<RedisOptions, RedisOptionsError> {
         let (server, settings) = url.split_once('?').unwrap_or((url, ""));
+        let (servers, is_cluster) = servers(server);
         let mut options = RedisOptions {
-            server: SecretUrl::new(server),
+            servers,
+            is_cluster,
             prefix: RedisOptions::PREFIX_DEFAULT.to_owned(),
             timeout: RedisOptions::TIMEOUT_DEFAULT,
             clock: ClockOffset::default(),
         };
-        if redis::Client::open(server).is_err() {
+        let is_wrong = |server: &SecretUrl| redis::Client::open(server.expose()).is_err();
+        if options.servers.iter().any(is_wrong) {
             let shown = SecretUrl::new(server);
             return Err(RedisOptionsError(format!(
-                "`{shown}`: use redis://USER:PASSWORD@HOST:PORT/DATABASE; USER, PASSWORD, PORT and DATABASE may be left out"
+                "`{shown}`: use redis://USER:PASSWORD@HOST:PORT/DATABASE, or redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT for a \
+                 cluster; USER, PASSWORD, PORT and DATABASE may be left out"
             )));
         }
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
@@ -75,6 +82,19 @@ impl RedisOptions {
         }
         Ok(options)
     }
+}
+
+/// Splits the URL of a cluster into the URLs of its nodes.
+fn servers(url: &str) -> (Vec<SecretUrl>, bool) {
+    let Some((scheme, rest)) = url.split_once("+cluster://") else {
+        return (vec![SecretUrl::new(url)], false);
+    };
+    // A password may contain an `@`.
+    let (user, hosts) = rest.rfind('@').map_or(("", rest), |at| rest.split_at(at + 1));
+    // A cluster has only database 0.
+    let hosts = hosts.strip_suffix("/0").or(hosts.strip_suffix('/')).unwrap_or(hosts);
+    let server = |host: &str| SecretUrl::new(format!("{scheme}://{user}{host}"));
+    (hosts.split(',').map(server).collect(), true)
 }
 
 /// A prefix is part of the hash tag of every key, so it has no braces.
@@ -111,6 +131,17 @@ mod tests {
         assert!(wrong("redis://h?timeout=1ms").contains("at least 100ms"));
         let text = wrong("redis://ops:hunter2@h:port/0");
         assert!(text.contains("redis://USER") && !text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn the_nodes_of_a_cluster_share_user_and_password() {
+        let options = RedisOptions::parse("rediss+cluster://u:p@w@a:1,b/0?prefix=shop").unwrap();
+        let servers: Vec<&str> = options.servers.iter().map(|server| server.expose()).collect();
+        assert_eq!(servers, ["rediss://u:p@w@a:1", "rediss://u:p@w@b"]);
+        assert!(options.is_cluster && options.prefix == "shop");
+        let text = wrong("redis+cluster://u:hunter2@a:1,b:port");
+        assert!(text.contains("redis+cluster://USER") && !text.contains("hunter2"), "{text}");
+        assert!(!RedisOptions::parse("redis://h").unwrap().is_cluster);
     }
 
     #[test]

@@ -81,8 +81,10 @@ scripts! {
     CLAIM_LIMITED: Writes "claim_limited",
     DEADLINES: Writes "deadlines",
     ENDED: Reads "ended",
+    EPOCH: Writes "epoch",
     EXPIRE_HOLDER: Writes "expire_holder",
     EXTEND: Writes "extend",
+    FORGOTTEN: Writes "forgotten",
     GET: Reads "get",
     GIVE_BACK: Writes "give_back",
     GRANT: Writes "grant",
@@ -112,6 +114,7 @@ scripts! {
     SAMPLE: Writes "sample",
     SET_ASIDE: Writes "set_aside",
     SETTLE: Writes "settle",
+    STAGE: Writes "stage",
     START: Writes "start",
     STUCK_GROUPS: Reads "stuck_groups",
     SWEEP: Writes "sweep",
@@ -119,6 +122,7 @@ scripts! {
     TOKENS: Reads "tokens",
     UNANNOUNCED: Reads "unannounced",
     UNREADABLE: Writes "unreadable",
+    UNSTAGE: Writes "unstage",
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::connection::Losses;
 use super::pack::Packed;
+use super::servers::Servers;
 use super::values::read_lane;
 use crate::wakeup::Wakeup;
 use futures_util::StreamExt;
-use redis::Client;
-use rewheel_core::store::StoreChange;
+use rewheel_core::store::{BoxError, StoreChange};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -32,14 +32,14 @@ pub(super) struct Hearing {
 
 impl Hearing {
     pub(super) fn start(
-        client: Client,
+        servers: Arc<Servers>,
         channel: String,
         me: Vec<u8>,
         woken: Wakeup,
         losses: Losses,
     ) -> Hearing {
         let listens = Arc::new(AtomicBool::new(false));
-        let line = Line { client, channel, me, woken, listens: Arc::clone(&listens), losses };
+        let line = Line { servers, channel, me, woken, listens: Arc::clone(&listens), losses };
         let mut task = JoinSet::new();
         let stop = task.spawn(line.run());
         Hearing { listens, stop, _task: task }
@@ -58,7 +58,7 @@ impl Hearing {
 }
 
 struct Line {
-    client: Client,
+    servers: Arc<Servers>,
     channel: String,
     me: Vec<u8>,
     woken: Wakeup,
@@ -76,6 +76,7 @@ impl Line {
             if was_listening {
                 // Whatever ended this connection has probably ended the others.
                 self.losses.fetch_add(1, Ordering::Relaxed);
+                self.servers.forget();
             }
             if let Err(error) = heard {
                 tracing::debug!(%error, "failed to listen for reports of other nodes: polling only");
@@ -86,8 +87,9 @@ impl Line {
     }
 
     /// Listens until the connection breaks.
-    async fn once(&self) -> Result<(), redis::RedisError> {
-        let Ok(connected) = timeout(ANSWER_TIMEOUT, self.client.get_async_pubsub()).await else {
+    async fn once(&self) -> Result<(), BoxError> {
+        let client = self.servers.find().await?;
+        let Ok(connected) = timeout(ANSWER_TIMEOUT, client.get_async_pubsub()).await else {
             return Ok(());
         };
         let (mut sink, mut stream) = connected?.split();

@@ -15,3 +15,5 @@ mod postgres_server;
 mod redis;
 #[cfg(feature = "test-redis")]
 mod redis_server;
+#[cfg(feature = "test-redis-cluster")]
+mod redis_cluster;

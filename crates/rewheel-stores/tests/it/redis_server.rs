@@ -4,5 +4,7 @@ mod crash;
 mod errors;
 mod fleet;
 mod memory;
-mod server;
+mod epochs;
+pub(crate) mod server;
+mod together;
 mod unreadable;

@@ -1,11 +1,11 @@
 //! Counts the acknowledged jobs that a failover or a restore forgot.
 
 use super::super::PostgresStore;
-use super::super::acknowledged::Check;
 use super::super::error::VerbError;
 use super::super::row::{count, job_id, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{FORGOTTEN, FORGOTTEN_ENDS, FORGOTTEN_SUBMITS, INSERT_FORGOTTEN};
+use crate::acknowledged::Check;
 use rewheel_core::store::{Inserted, Risk};
 use rewheel_core::{JobId, Limits, NewJob};
 use std::collections::HashSet;

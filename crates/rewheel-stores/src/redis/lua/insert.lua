@@ -2,7 +2,10 @@
 -- Arguments: offset, origin, again, all_or_nothing, direct or false {holder, timeout, grace}, jobs.
 -- {include base holder lane job audit group store}
 local origin, again, all_or_nothing, direct, jobs = A[2], A[3] == 1, A[4] == 1, A[5], A[6]
-local answers, refused, wrong, batch = plan(jobs, again)
+local answers, refused, wrong, batch, is_reserved = plan(jobs, again, '')
+if is_reserved then
+    return redis.error_reply(RESERVED)
+end
 if wrong then
     return { 'EXISTS', wrong }
 end

@@ -8,8 +8,11 @@ local JOB, FENCE, PLAIN, KEEP_JOB, KEEP_KEY, SUCCESS = 1, 2, 3, 4, 5, 6
 local TO, TO_IF_PAUSED, TO_IF_CANCELLED, USES, AFTER, BECAUSE, HOLD = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, RECORD, RESULT, NEW_PAYLOAD, FOLLOW_UPS = 14, 15, 16, 17, 18
 
+-- What one script does at most, in plain successes. The rest has no answer, and the caller sends it again.
+local WORK_MAX, SLOW_WORK = 250, 8
+
 local is_alive = alive(holder)
-local pruned = 0
+local pruned, work = 0, 0
 
 -- Successes of jobs that were never changed and have nothing special are written together.
 local fast = { drop = {}, mut = {}, done = {}, expires = {}, all = {} }
@@ -101,7 +104,7 @@ local function settle_slow(s)
     record(j, s)
     settled_by(j, holder, s[FENCE], to == 'l' and KEPT or SETTLED)
     if to == 'l' then
-        l.fence, l.version, l.leased = l.fence + 1, l.version + 1, now
+        l.fence, l.version, l.leased = next_fence(l.fence), l.version + 1, now
         l.overdue, l.marks = plus(j.m.due, s[HOLD]), 0
         commit(j)
         return kept(j)
@@ -167,6 +170,10 @@ local leases = fields('lease', ids)
 for at, s in ipairs(settlements) do
     local raw = leases[at]
     local id = s[JOB]
+    if work >= WORK_MAX then
+        break
+    end
+    work = work + 1
     if s[PLAIN] == 1 and raw and not seen[id] and string.byte(raw, 50) == 0 and has(string.byte(raw, 49), 3) == 0
         and string.sub(raw, 1, 24) == holder .. struct.pack('>d', s[FENCE]) then
         settle_fast(s, raw)
@@ -176,6 +183,7 @@ for at, s in ipairs(settlements) do
             write_fast()
         end
         answers[at] = settle_slow(s)
+        work = work + SLOW_WORK + (s[FOLLOW_UPS] and SLOW_WORK * (#s[FOLLOW_UPS][1] + #s[FOLLOW_UPS][2]) or 0)
         if s[FOLLOW_UPS] and (answers[at][1] == 'A' or answers[at][1] == 'K') then
             submit(s[FOLLOW_UPS][1], s[FOLLOW_UPS][2])
         end

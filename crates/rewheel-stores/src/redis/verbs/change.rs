@@ -4,16 +4,13 @@ use super::super::error::unreadable;
 use super::super::pack::{Args, time};
 use super::super::script::CHANGE;
 use super::super::values::{Body, Values, With, because, due_submitted, letter, marks};
-use super::super::{PAYLOAD_BYTES_MAX, RedisStore, TRIES_MAX, overtaken};
+use super::super::{PAYLOAD_BYTES_MAX, RedisStore, SCRIPT_CHANGES_MAX, TRIES_MAX, overtaken};
 use super::rows::unreadable_job;
 use super::settle::after_part;
 use crate::audit::document;
 use rewheel_core::store::{Change, ChangeVerb, Changed, StoreResult};
 use rewheel_core::{Actor, Job, JobId, Retain, State, Timestamp};
 use std::collections::HashSet;
-
-/// Jobs that one script changes: each has an entry in the audit log.
-const CHANGES_MAX: usize = 200;
 
 /// A change that was decided, and is not written yet.
 struct Decided {
@@ -39,7 +36,7 @@ impl RedisStore {
                     .map(|answer| answer.unwrap_or(Changed::NotFound))
                     .collect());
             }
-            for part in open.chunks(CHANGES_MAX) {
+            for part in open.chunks(SCRIPT_CHANGES_MAX) {
                 self.change_part(changes, part, by, keep, &mut answers).await?;
             }
         }

@@ -8,7 +8,7 @@ use crate::groups::Line;
 use rewheel_core::store::{GroupsReleased, StoreResult};
 
 /// Lines that one script checks.
-const LINES_MAX: usize = 200;
+const LINES_MAX: usize = 100;
 
 impl RedisStore {
     pub(in super::super) async fn release_groups(

@@ -13,22 +13,27 @@ use crate::payload::payload_hash;
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Sent, StoreError, StoreResult};
 use rewheel_core::{Fence, JobId, NewJob, OnDuplicate, UniqueUntil, When};
 
+/// Copying so many bytes of a payload takes about as long as storing a small job.
+const PAYLOAD_BYTES_PER_WORK: usize = 8 * 1024;
+
 impl RedisStore {
     pub(in super::super) async fn insert(&self, insert: &Insert<'_>) -> StoreResult<Vec<Inserted>> {
         insert.check()?;
         insert.jobs.iter().try_for_each(check_backoff)?;
         let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
-        let is_whole =
-            insert.jobs.len() <= SCRIPT_JOBS_MAX || insert.if_refused == IfRefused::StoreNothing;
-        if is_whole {
-            return self.insert_part(insert.jobs, insert, direct).await;
+        let parts = portions(insert.jobs);
+        if let [whole] = parts.as_slice() {
+            return self.insert_part(whole, insert, direct).await;
+        }
+        if insert.if_refused == IfRefused::StoreNothing {
+            return self.insert_together(insert, &parts).await;
         }
         if insert.sent == Sent::First {
             // Otherwise a batch that is rejected in its middle would have stored its first part.
             self.must_be_new(insert.jobs).await?;
         }
         let mut answers = Vec::with_capacity(insert.jobs.len());
-        for part in insert.jobs.chunks(SCRIPT_JOBS_MAX) {
+        for part in parts {
             match self.insert_part(part, insert, direct).await {
                 Ok(more) => answers.extend(more),
                 // What was stored before stays, so the caller has to ask again.
@@ -78,11 +83,44 @@ impl RedisStore {
             return Err(exists(lanes.job()?));
         };
         self.wake(lanes)?;
-        answers.into_iter().map(inserted).collect()
+        let answers: Vec<Inserted> =
+            answers.into_iter().map(inserted).collect::<StoreResult<_>>()?;
+        self.acknowledge(jobs, &answers);
+        Ok(answers)
     }
 }
 
-fn exists(id: JobId) -> StoreError {
+/// Splits jobs into what one script can store without keeping other clients waiting for more than a few milliseconds.
+fn portions(jobs: &[NewJob]) -> Vec<&[NewJob]> {
+    let (mut parts, mut from, mut sum) = (Vec::new(), 0, 0);
+    for (at, job) in jobs.iter().enumerate() {
+        let work = work(job);
+        if sum + work > SCRIPT_JOBS_MAX && at > from {
+            parts.push(&jobs[from..at]);
+            (from, sum) = (at, 0);
+        }
+        sum += work;
+    }
+    parts.push(&jobs[from..]);
+    parts
+}
+
+/// The work of storing a job, in plain jobs.
+fn work(job: &NewJob) -> usize {
+    let is_special = job.key.is_some() || job.deadline.is_some() || job.parent.is_some();
+    let is_changed =
+        job.group_key.is_some() || job.duplicates.on_duplicate() == OnDuplicate::Replace;
+    let of_job = if is_changed {
+        8
+    } else if is_special {
+        3
+    } else {
+        1
+    };
+    of_job + job.payload.len() / PAYLOAD_BYTES_PER_WORK
+}
+
+pub(super) fn exists(id: JobId) -> StoreError {
     let why = format!("a job with id {id} already exists: use a new id for each job");
     StoreError::Rejected(why.into())
 }
@@ -144,7 +182,7 @@ pub(super) fn new_job(new: &NewJob, letter: Option<Args>) -> Args {
 }
 
 /// Reads the answer for one job.
-fn inserted(answer: Reply) -> StoreResult<Inserted> {
+pub(super) fn inserted(answer: Reply) -> StoreResult<Inserted> {
     let mut parts = answer.list()?.into_iter();
     let mut next = || parts.next().unwrap_or_default();
     let what = next().must()?;
@@ -164,4 +202,38 @@ fn inserted(answer: Reply) -> StoreResult<Inserted> {
         b"O" => Inserted::LeftOut,
         _ => return Err(unreadable("a reply")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCRIPT_JOBS_MAX, portions};
+    use rewheel::Random;
+    use rewheel_core::{JobId, Key, KindName, NewJob, Timestamp};
+
+    fn jobs(count: usize, change: impl Fn(&mut NewJob)) -> Vec<NewJob> {
+        let (random, kind) = (Random::seeded(1), KindName::parse("mail").unwrap());
+        let job = |_| {
+            let id = JobId::new(Timestamp::from_millis(0), &random);
+            let mut job = NewJob::new(id, kind.clone(), Vec::new());
+            change(&mut job);
+            job
+        };
+        (0..count).map(job).collect()
+    }
+
+    fn lengths(jobs: &[NewJob]) -> Vec<usize> {
+        portions(jobs).iter().map(|part| part.len()).collect()
+    }
+
+    #[test]
+    fn a_script_gets_fewer_jobs_that_are_more_work() {
+        assert_eq!(lengths(&[]), [0]);
+        assert_eq!(lengths(&jobs(SCRIPT_JOBS_MAX, |_| {})), [SCRIPT_JOBS_MAX]);
+        assert_eq!(lengths(&jobs(SCRIPT_JOBS_MAX + 1, |_| {})), [SCRIPT_JOBS_MAX, 1]);
+        let keyed = jobs(100, |job| job.key = Key::parse("k").ok());
+        assert_eq!(lengths(&keyed), [SCRIPT_JOBS_MAX / 3, 100 - SCRIPT_JOBS_MAX / 3]);
+        // One that is too much work alone is still stored.
+        let large = jobs(2, |job| job.payload = vec![0; 4 * 1024 * 1024]);
+        assert_eq!(lengths(&large), [1, 1]);
+    }
 }

@@ -1,20 +1,17 @@
 //! Deletes data whose retention has ended.
 
-use super::super::RedisStore;
 use super::super::pack::Args;
 use super::super::script::PRUNE;
+use super::super::{RedisStore, SCRIPT_CHANGES_MAX};
 use rewheel_core::Limits;
 use rewheel_core::store::{Prune, Pruned, StoreResult};
-
-/// What one script deletes of each sort, so that it does not delay other work.
-const PRUNED_MAX: usize = 200;
 
 impl RedisStore {
     pub(in super::super) async fn prune(&self, prune: &Prune) -> StoreResult<Pruned> {
         let mut sum = Pruned::default();
         let mut left = prune.limit;
         loop {
-            let most = left.min(PRUNED_MAX);
+            let most = left.min(SCRIPT_CHANGES_MAX);
             let part = self.prune_part(most, prune).await?;
             let Pruned { finished, results, keys, audit, holders, ledger } = part;
             sum.finished += finished;

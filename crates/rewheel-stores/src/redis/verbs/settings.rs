@@ -29,7 +29,7 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
     {
         let what = format!(
             "{} runs Redis {version}, which is too old: use 6.2 or later, or Valkey",
-            connections.address
+            connections.servers.address()
         );
         return Err(broken(what, None));
     }
@@ -38,12 +38,12 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
         let what = format!(
             "{} has maxmemory-policy {policy}: when its memory is full it would delete jobs; set it with CONFIG SET maxmemory-policy noeviction, \
              and in the server's configuration",
-            connections.address
+            connections.servers.address()
         );
         return Err(broken(what, None));
     }
     for Risk { name, message } in risks_of(&info, &settings(connections).await) {
-        tracing::warn!(name, "Redis: {message}");
+        tracing::warn!(setting = name, problem = message, "Redis may lose jobs");
     }
     Ok(())
 }
@@ -53,6 +53,7 @@ impl RedisStore {
         let connections = &self.shared.connections;
         let mut risks = risks_of(&info(connections).await?, &settings(connections).await);
         risks.extend(self.unreadable().await?);
+        risks.extend(self.forgotten().await?);
         Ok(risks)
     }
 }
@@ -69,6 +70,10 @@ fn risks_of(info: &HashMap<String, String>, settings: &Settings) -> Vec<Risk> {
     }
     let is_on = info.get("aof_enabled").is_some_and(|enabled| enabled == "1");
     match (is_on, settings.get("appendfsync")) {
+        (false, _) if settings.get("save") == Some("") => add(
+            "appendonly",
+            "no: a crash of Redis loses all jobs, because it writes nothing to its disk; set appendonly to yes".to_owned(),
+        ),
         (false, _) => add(
             "appendonly",
             "no: a crash of Redis loses every job since the last snapshot; set appendonly to yes".to_owned(),
@@ -80,7 +85,7 @@ fn risks_of(info: &HashMap<String, String>, settings: &Settings) -> Vec<Risk> {
         ),
         (true, Some(_)) => add(
             "appendfsync",
-            "everysec: a crash of the machine may lose up to 2 seconds of acknowledged jobs; set it to always to lose none".to_owned(),
+            "everysec: a crash may lose up to 2 seconds of acknowledged jobs; set it to always to lose none".to_owned(),
         ),
         (true, None) => add(
             "appendfsync",
@@ -127,7 +132,7 @@ async fn info(connections: &Connections) -> StoreResult<HashMap<String, String>>
 
 async fn settings(connections: &Connections) -> Settings {
     let mut known = HashMap::new();
-    for name in ["appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write"] {
+    for name in ["appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write", "save"] {
         let mut command = cmd("CONFIG");
         command.arg("GET").arg(name);
         // A hosted server may not allow it: then it is unknown.

@@ -5,7 +5,7 @@ use super::super::pack::{Args, duration, millis, number};
 use super::super::reply::Reply;
 use super::super::script::{GIVE_BACK, SETTLE};
 use super::super::values::{Writer, because, letter, state, write_failure};
-use super::super::{PAYLOAD_BYTES_MAX, RedisStore, SCRIPT_JOBS_MAX};
+use super::super::{PAYLOAD_BYTES_MAX, RedisStore, SCRIPT_CHANGES_MAX, SCRIPT_JOBS_MAX};
 use super::claim::lease_args;
 use super::results::write_result;
 use crate::payload::refuse_large;
@@ -22,18 +22,26 @@ impl RedisStore {
             refuse_large(payload, PAYLOAD_BYTES_MAX)?;
         }
         let lanes = self.lanes_of_parents(settlements).await?;
-        let mut answers = Vec::with_capacity(settlements.len());
-        for (nth, part) in settlements.chunks(SCRIPT_JOBS_MAX).enumerate() {
-            let lanes = &lanes[nth * SCRIPT_JOBS_MAX..][..part.len()];
+        let mut answers: Vec<Settled> = Vec::with_capacity(settlements.len());
+        let mut most = SCRIPT_JOBS_MAX;
+        while answers.len() < settlements.len() {
+            let (from, till) = (answers.len(), settlements.len().min(answers.len() + most));
+            let (part, lanes) = (&settlements[from..till], &lanes[from..till]);
             let items = part.iter().zip(lanes).map(|(one, lane)| settlement(one, lane.as_ref()));
             let args = Args::default().bytes(&self.shared.me).bytes(&holder.to_bytes());
             let args = args.list(Args::lists(items));
             let answered = self.run(&SETTLE, args).await;
             let [said, woken] = after_part(answered, &answers)?.parts()?;
             self.wake(woken)?;
-            for answer in said.list()? {
-                answers.push(settled(answer)?);
+            let said: Vec<Settled> =
+                said.list()?.into_iter().map(settled).collect::<StoreResult<_>>()?;
+            if said.is_empty() {
+                return Err(unreadable("a reply"));
             }
+            // A script stops early if the settlements are more work than plain ones. Then the next part is smaller.
+            most = if said.len() < part.len() { said.len() } else { SCRIPT_JOBS_MAX.min(2 * most) };
+            self.acknowledge_ends(part, &said);
+            answers.extend(said);
         }
         Ok(answers)
     }
@@ -45,7 +53,7 @@ impl RedisStore {
         keep: Retain,
     ) -> StoreResult<Vec<Settled>> {
         let mut answers = Vec::with_capacity(leases.len());
-        for part in leases.chunks(SCRIPT_JOBS_MAX) {
+        for part in leases.chunks(SCRIPT_CHANGES_MAX) {
             let args = Args::default().bytes(&self.shared.me).bytes(&holder.to_bytes());
             let args = args.millis(keep.job).millis(keep.key).list(lease_args(part));
             let answered = self.run(&GIVE_BACK, args).await;

@@ -5,20 +5,19 @@ use super::super::error::unreadable;
 use super::super::pack::{Args, count, number, time};
 use super::super::script::{ANNOUNCE, DEADLINES, SWEEP, UNANNOUNCED};
 use super::super::values::{Values, With, state};
-use super::super::{RedisStore, SCRIPT_JOBS_MAX};
+use super::super::{RedisStore, SCRIPT_CHANGES_MAX, SCRIPT_JOBS_MAX};
 use super::rows::readable;
 use rewheel_core::store::{DeadLetter, StoreResult, Sweep};
 use rewheel_core::{Cause, JobEvent, JobId, State, Status};
 use std::time::Duration;
 
-/// Jobs that one script takes over or ends: each has entries in the audit log.
-const EVENTS_MAX: usize = 100;
-
 impl RedisStore {
     pub(in super::super) async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
+        self.count_forgotten().await;
+        self.finish_batches().await?;
         let mut events = Vec::new();
         loop {
-            let room = (sweep.limit - events.len()).min(EVENTS_MAX);
+            let room = (sweep.limit - events.len()).min(SCRIPT_CHANGES_MAX);
             let args = Args::default()
                 .bytes(&self.shared.me)
                 .bytes(&sweep.by.to_bytes())
@@ -62,7 +61,7 @@ impl RedisStore {
     ) -> StoreResult<Vec<JobEvent>> {
         let mut events = Vec::new();
         loop {
-            let room = (limit - events.len()).min(EVENTS_MAX);
+            let room = (limit - events.len()).min(SCRIPT_CHANGES_MAX);
             let args = Args::default().bytes(&self.shared.me).millis(grace).number(count(room));
             let answer = match self.run(&DEADLINES, args).await {
                 Ok(answer) => answer,
@@ -113,7 +112,7 @@ impl RedisStore {
     }
 
     pub(in super::super) async fn announce(&self, dead: &[DeadLetter]) -> StoreResult<()> {
-        for part in dead.chunks(SCRIPT_JOBS_MAX) {
+        for part in dead.chunks(SCRIPT_CHANGES_MAX) {
             let letters = part.iter().map(|letter| {
                 Args::default().bytes(&letter.job.to_bytes()).number(number(letter.version.get()))
             });

@@ -83,6 +83,11 @@ impl Server {
         self.port
     }
 
+    /// The folder with its data.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Runs a command by hand.
     pub(super) fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let client = redis::Client::open(self.url()).expect("a URL");
@@ -118,11 +123,11 @@ impl Drop for Server {
     }
 }
 
-pub(super) fn kind() -> KindName {
+pub(crate) fn kind() -> KindName {
     KindName::parse("crash").expect("a kind")
 }
 
-pub(super) fn jobs(random: &Random, count: usize, payload_bytes: usize) -> Vec<NewJob> {
+pub(crate) fn jobs(random: &Random, count: usize, payload_bytes: usize) -> Vec<NewJob> {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let job = |_| NewJob::new(JobId::new(now, random), kind(), vec![7; payload_bytes]);
     (0..count).map(job).collect()

@@ -45,7 +45,7 @@ local function lease_places(holder, visit, places)
             local lease, overdue
             if flags == 0 and not mut and due <= now then
                 -- Most jobs: never changed, nothing special. One text serves all of them.
-                usual = usual or struct.pack(LEASE, holder, 1, 2, now, usual_overdue, 0, 0) .. lane
+                usual = usual or struct.pack(LEASE, holder, next_fence(0), 2, now, usual_overdue, 0, 0) .. lane
                 lease, overdue = usual, usual_overdue
             else
                 local fence, version, _ = 0, 1, nil
@@ -58,7 +58,7 @@ local function lease_places(holder, visit, places)
                     timeout = math.min(read_body(body).timeout, visit[CEILING])
                 end
                 overdue = plus(plus(math.max(now, due), timeout), visit[GRACE])
-                lease = struct.pack(LEASE, holder, fence + 1, version + 1, now, overdue, 0, flags) .. lane
+                lease = struct.pack(LEASE, holder, next_fence(fence), version + 1, now, overdue, 0, flags) .. lane
             end
             leases[#leases + 1] = id
             leases[#leases + 1] = lease

@@ -17,6 +17,13 @@ local INLINE_MAX = 1024
 
 local has = bit.band
 
+-- Fences of this epoch are above the floor, so that none is given out again after the server has forgotten that it was. See `epoch.lua`.
+local floor
+local function next_fence(fence)
+    floor = floor or tonumber(redis.call('HGET', P .. 'meta', 'floor') or 0)
+    return math.max(fence, floor) + 1
+end
+
 local function read_body(raw)
     local b, at, _ = {}, nil, nil
     _, b.flags, b.head, b.seq, b.created, b.due, b.deadline, b.lane, b.before, at = struct.unpack(HEAD, raw)

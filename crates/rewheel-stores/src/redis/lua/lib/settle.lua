@@ -22,7 +22,7 @@ local function guard(id, holder, fence, asked)
     if not is_his then
         return nil, { 'L' }
     end
-    if m.how == KEPT and j.l and j.l.holder == holder and j.l.fence == fence + 1 then
+    if m.how == KEPT and j.l and j.l.holder == holder and j.l.fence == next_fence(fence) then
         local answer = kept(j)
         answer[1] = 'k'
         return nil, answer

@@ -4,6 +4,8 @@
 local ID, FLAGS, HEAD_BYTES, TAIL, LANE, DUE_IS_TIME, DUE, LIMIT, DEADLINE_AT, FORMAT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local FIELD, HASH, REPLACES, UNTIL_CLAIMED, DEBOUNCE_MAX, PARENT_ID, PAYLOAD, OWN_TIMEOUT, TOO_LARGE = 11, 12, 13, 14, 15, 16, 17, 18, 19
 
+local RESERVED = 'RESERVED a batch with one of these keys is being stored'
+
 local kind_rows, oldest = {}, nil
 
 local function kind_row(kind)
@@ -100,7 +102,7 @@ local function replace_by_key(new, owner, batch)
     if owner.j and new[DEBOUNCE_MAX] then
         due = math.min(due, plus(owner.j.b.created, new[DEBOUNCE_MAX]))
     end
-    if is_too_late(new, due) then
+    if not batch.is_decided and is_too_late(new, due) then
         return { 'X', 'D', '' }
     end
     batch.keys[new[FIELD]] = { owner.job, new[HASH] }
@@ -141,7 +143,7 @@ local function plan_one(new, batch, at, again)
     if before then
         return before
     end
-    local wrong = refusal(new)
+    local wrong = not batch.is_decided and refusal(new)
     if wrong then
         return wrong
     end
@@ -153,7 +155,7 @@ local function plan_one(new, batch, at, again)
             return answer_by_key(new, owner)
         end
     end
-    if new[LIMIT] and is_too_late(new, due_of(new)) then
+    if new[LIMIT] and not batch.is_decided and is_too_late(new, due_of(new)) then
         return { 'X', 'D', '' }
     end
     if batch.bodies[at] or batch.ids[new[ID]] then
@@ -166,14 +168,35 @@ local function plan_one(new, batch, at, again)
     return { 'C' }
 end
 
+-- Looks at the keys that staged batches have reserved. Those of the batch `own` count as part of it. Returns whether another has one.
+local function reserved(batch, keyed, own)
+    if redis.call('EXISTS', P .. 'staged_keys') == 0 then
+        return false
+    end
+    for at, row in ipairs(fields('staged_keys', keyed)) do
+        if row and string.sub(row, 1, 16) ~= own then
+            return true
+        elseif row then
+            local job = string.sub(row, 17, 32)
+            batch.keys[keyed[at]] = { job, string.sub(row, 33) }
+            batch.ids[job] = 's'
+        end
+    end
+    return false
+end
+
 -- Decides about all jobs. Returns their answers and whether one is refused, or the id that makes the batch impossible.
-local function plan(jobs, again)
-    local ids, keyed, batch = {}, {}, { ids = {}, keys = {}, rows = {} }
+-- `own`: the staged batch that the jobs belong to, or empty. Without it, reserved keys do not count.
+local function plan(jobs, again, own, is_decided)
+    local ids, keyed, batch = {}, {}, { ids = {}, keys = {}, rows = {}, is_decided = is_decided }
     for at, new in ipairs(jobs) do
         ids[at] = new[ID]
         if new[FIELD] then
             keyed[#keyed + 1] = new[FIELD]
         end
+    end
+    if own and reserved(batch, keyed, own) then
+        return nil, false, nil, nil, true
     end
     batch.bodies = fields('body', ids)
     local rows = fields('keys', keyed)
@@ -268,11 +291,12 @@ local function store(new, seq, direct, batch)
     use_format(new[FORMAT])
     if direct and may_lease(new, due) then
         local overdue = plus(plus(math.max(now, due), new[OWN_TIMEOUT] or direct[2]), direct[3])
-        add('lease', id, struct.pack(LEASE, direct[1], 1, 1, now, overdue, 0, new[FLAGS]) .. lane)
+        local fence = next_fence(0)
+        add('lease', id, struct.pack(LEASE, direct[1], fence, 1, now, overdue, 0, new[FLAGS]) .. lane)
         add('held', overdue, id)
         bulk.holder, wakes = direct[1], true
         shift(lane, nil, 'l', 1)
-        return due, 1
+        return due, fence
     end
     shift(lane, nil, 's', 1)
     if has(new[FLAGS], GROUP) ~= 0 then
@@ -368,7 +392,7 @@ local function apply(jobs, answers, batch, direct)
             seq = seq + 1
             local due, fence = store(new, seq, direct, batch)
             answer[2], answer[3] = due, fence
-            batch.ids[new[ID]] = fence == 1 and 'l' or 's'
+            batch.ids[new[ID]] = fence > 0 and 'l' or 's'
         elseif what == 'P' and not answer[3] then
             answer[3] = replace(new, answer[2])
         elseif what == 'W' then

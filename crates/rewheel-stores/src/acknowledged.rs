@@ -1,4 +1,4 @@
-//! Remembers the latest jobs that this process acknowledged, to count those that a failover forgot.
+//! Remembers the latest jobs that this process acknowledged, to count those that a failover, a restart or a restore forgot.
 
 use rewheel_core::JobId;
 use std::collections::{HashSet, VecDeque};
@@ -10,7 +10,7 @@ const REMEMBERED_MAX: usize = 65_536;
 
 /// The latest jobs that were stored and that have ended, each acknowledged to its caller.
 #[derive(Debug, Default)]
-pub(super) struct Acknowledged(Mutex<Known>);
+pub(crate) struct Acknowledged(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -24,11 +24,11 @@ struct Known {
 
 /// Jobs to look for after an epoch has begun.
 #[derive(Debug)]
-pub(super) struct Check {
-    pub(super) epoch: i64,
-    pub(super) submitted: Vec<JobId>,
-    pub(super) ended: Vec<JobId>,
-    pub(super) dropped: HashSet<JobId>,
+pub(crate) struct Check {
+    pub(crate) epoch: i64,
+    pub(crate) submitted: Vec<JobId>,
+    pub(crate) ended: Vec<JobId>,
+    pub(crate) dropped: HashSet<JobId>,
 }
 
 impl Acknowledged {
@@ -38,12 +38,12 @@ impl Acknowledged {
     }
 
     /// Remembers jobs that were stored.
-    pub(super) fn submitted(&self, jobs: impl Iterator<Item = JobId>) {
+    pub(crate) fn submitted(&self, jobs: impl Iterator<Item = JobId>) {
         remember(&mut self.known().submitted, jobs);
     }
 
     /// Remembers jobs that have ended for good, each with whether it is kept.
-    pub(super) fn ended(&self, jobs: impl Iterator<Item = (JobId, bool)> + Clone) {
+    pub(crate) fn ended(&self, jobs: impl Iterator<Item = (JobId, bool)> + Clone) {
         let known = &mut *self.known();
         remember(&mut known.ended, jobs.clone().map(|(job, _)| job));
         let dropped = jobs.filter(|(_, is_kept)| !is_kept);
@@ -51,12 +51,12 @@ impl Acknowledged {
     }
 
     /// Asks for a check, because an epoch began.
-    pub(super) fn ask(&self, epoch: i64) {
+    pub(crate) fn ask(&self, epoch: i64) {
         self.known().epoch = Some(epoch);
     }
 
     /// Returns what to check, if an epoch began. Jobs that were acknowledged since are checked too: they are found.
-    pub(super) fn check(&self) -> Option<Check> {
+    pub(crate) fn check(&self) -> Option<Check> {
         let known = self.known();
         Some(Check {
             epoch: known.epoch?,
@@ -67,7 +67,7 @@ impl Acknowledged {
     }
 
     /// Forgets the jobs that were counted, so that the next check does not count them again.
-    pub(super) fn checked(&self, epoch: i64, counted: &HashSet<JobId>) {
+    pub(crate) fn checked(&self, epoch: i64, counted: &HashSet<JobId>) {
         let mut known = self.known();
         known.submitted.retain(|job| !counted.contains(job));
         known.ended.retain(|job| !counted.contains(job));

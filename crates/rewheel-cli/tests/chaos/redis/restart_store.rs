@@ -1,0 +1,30 @@
+//! `restart-store`: the server is killed and started again, repeatedly. It has `appendfsync always`, so it loses nothing.
+
+use super::server::Server;
+use crate::cell::{Cell, Settings};
+use crate::{alone, fault_lasts};
+use std::time::{Duration, Instant};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_by_killing_the_server() {
+    let _alone = alone().await;
+    let mut server = Server::start();
+    let cell = Cell::start(&server.store(), Settings::default()).await;
+    let submitter = cell.submit_on();
+    let started = Instant::now();
+    let mut restarts: u64 = 0;
+    let mut probes = Vec::new();
+    while restarts < 2 || started.elapsed() < fault_lasts() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.process.kill();
+        // For less than a lease, and for longer.
+        tokio::time::sleep(Duration::from_millis(200 + restarts % 2 * 1_800)).await;
+        server.process.restart();
+        restarts += 1;
+        probes.extend(cell.recover(&format!("restart-{restarts}")).await);
+    }
+    let mut acknowledged = submitter.end().await;
+    acknowledged.extend(probes);
+    cell.balance(&acknowledged).await;
+    println!("{restarts} restarts of the server");
+}

@@ -1,0 +1,92 @@
+//! Tests what a store does after its server has forgotten what it acknowledged.
+
+use super::server::{SAFE, Server, holder, jobs, visit};
+use rewheel::Random;
+use rewheel_core::Retain;
+use rewheel_core::store::{
+    Claim, Insert, LeaseStore, ReadStore, Settled, Settlement, Store, SubmitStore, Sweep, WorkStore,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The part of the append-only file to which the server writes.
+fn appended_file(server: &Server) -> PathBuf {
+    let files = std::fs::read_dir(server.folder().join("appendonlydir")).expect("a folder");
+    let files = files.map(|entry| entry.expect("a file").path());
+    let is_appended = |path: &PathBuf| path.to_string_lossy().ends_with(".incr.aof");
+    files.filter(is_appended).max().expect("the server appends to a file")
+}
+
+/// The server is killed, and what it wrote since a moment is gone, as after a power failure without fsync.
+#[tokio::test]
+async fn what_a_server_forgot_is_counted_and_no_fence_is_given_twice() {
+    let mut server = Server::start(SAFE).await;
+    let store = server.open().await.unwrap();
+    let random = Random::thread();
+    let holder = holder(&store, &random).await;
+    store.insert(&Insert::new(&jobs(&random, 10, 10))).await.unwrap();
+    let visits = [visit(10)];
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 10 };
+    let length = std::fs::metadata(appended_file(&server)).unwrap().len();
+
+    // This is forgotten: a claim, five results and three jobs.
+    let before = store.claim(&claim).await.unwrap();
+    assert!(before.iter().all(|leased| leased.lease().fence.get() == 1));
+    let done: Vec<_> =
+        before[..5].iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+    store.settle(holder, &done).await.unwrap();
+    store.insert(&Insert::new(&jobs(&random, 3, 10))).await.unwrap();
+    server.kill();
+    let file = std::fs::File::options().write(true).open(appended_file(&server)).unwrap();
+    file.set_len(length).unwrap();
+    server.restart().await;
+
+    let after = loop {
+        // The first call may find the old connection.
+        match store.claim(&claim).await {
+            Ok(after) => break after,
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
+        }
+    };
+    assert_eq!(after.len(), 10, "the claim was forgotten");
+    assert!(after.iter().all(|leased| leased.lease().fence.get() > 1_000_000_000_000));
+    // A result of the forgotten attempt changes nothing.
+    let late = [Settlement::succeed(before[9].lease())];
+    assert_eq!(store.settle(holder, &late).await.unwrap(), [Settled::Lost]);
+
+    store.sweep(&Sweep::new(holder, 10, Retain::default())).await.unwrap();
+    let risks = store.risks().await.unwrap();
+    let [risk] = risks.as_slice() else { panic!("{risks:?}") };
+    assert_eq!(risk.name, "failover");
+    let text = "forgot acknowledged work: 3 submitted jobs are missing, and 5 jobs that had ended run again";
+    assert!(risk.message.contains(text), "{}", risk.message);
+    assert_eq!(store.books().await.unwrap().missing(), 0);
+}
+
+/// A restart that forgets nothing is no reason to worry.
+#[tokio::test]
+async fn a_restart_without_loss_is_not_reported() {
+    let mut server = Server::start(SAFE).await;
+    let store = server.open().await.unwrap();
+    let random = Random::thread();
+    let holder = holder(&store, &random).await;
+    store.insert(&Insert::new(&jobs(&random, 10, 10))).await.unwrap();
+    let visits = [visit(5)];
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 5 };
+    let held = store.claim(&claim).await.unwrap();
+    server.kill();
+    server.restart().await;
+    let done: Vec<_> = held.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+    let settled = loop {
+        match store.settle(holder, &done).await {
+            Ok(settled) => break settled,
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
+        }
+    };
+    assert!(
+        settled.iter().all(|answer| matches!(answer, Settled::Applied(_))),
+        "leases stay valid"
+    );
+    store.sweep(&Sweep::new(holder, 10, Retain::default())).await.unwrap();
+    assert_eq!(store.risks().await.unwrap(), []);
+}
