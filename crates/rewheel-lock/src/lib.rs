@@ -63,6 +63,8 @@ mod wakeups;
 mod backend;
 mod record;
 mod server_clock;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod row;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -42,6 +42,11 @@ impl RedisOptions {
     /// The default timeout, the same as the engine's own timeout for store calls.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+    /// Returns the URL of the server without the settings, for other users of the same URL.
+    pub fn server(&self) -> &SecretUrl {
+        &self.server
+    }
+
     /// Parses `redis://USER:PASSWORD@HOST:PORT/DATABASE` (`rediss://` encrypts), followed by the settings `prefix` and `timeout`.
     ///
     /// # Errors
