@@ -73,26 +73,19 @@ impl Keeper {
         };
         let hold = match outcome {
             Ok(hold) => hold,
-            Err(error) => return self.give_back(Some((granted, error))).await,
+            Err(error) => return self.fail(granted, error).await,
         };
         let (end, ended) = oneshot::channel();
         let grant = Grant { hold: Arc::clone(&hold), end };
         // If the request was dropped just now, the guard in it is dropped here, and ends the next line.
         drop(granted.send(Ok(grant)));
         match self.hold(&hold, ended).await {
-            End::Released(reply) => {
-                let is_lost = hold.is_lost();
+            End::Released(reply) if !hold.is_lost() => {
                 hold.ended.cancel();
-                if is_lost {
-                    self.lose(&hold);
-                }
                 self.release(&hold, reply).await;
             }
-            End::Lost => {
-                hold.ended.cancel();
-                self.lose(&hold);
-                self.release(&hold, None).await;
-            }
+            End::Released(reply) => self.lose(&hold, reply).await,
+            End::Lost => self.lose(&hold, None).await,
         }
     }
 
@@ -154,11 +147,14 @@ impl Keeper {
             let error = match self.call(CALL_TIMEOUT, locks.backend.release(name, self.id)).await {
                 Ok(released) => {
                     locks.backend.wakeups().wake_next(released);
-                    if released.was_held {
-                        let held = hold.held_for();
-                        self.tell(&LockEvent::Released { name, token: hold.token, held });
-                    }
-                    let answer = if released.was_held { Ok(()) } else { Err(hold.lost()) };
+                    let (token, held) = (hold.token, hold.held_for());
+                    let answer = if released.was_held {
+                        self.tell(&LockEvent::Released { name, token, held });
+                        Ok(())
+                    } else {
+                        self.tell(&LockEvent::Lost { name, token, held });
+                        Err(hold.lost())
+                    };
                     if let Some(reply) = reply {
                         drop(reply.send(answer));
                     }
@@ -177,9 +173,15 @@ impl Keeper {
         }
     }
 
-    fn lose(&self, hold: &Hold) {
+    /// Reports that the lock is lost. If the server does not know that yet, others get the lock sooner.
+    async fn lose(&self, hold: &Hold, reply: Option<EndReply>) {
+        hold.ended.cancel();
         let held = hold.held_for();
         self.tell(&LockEvent::Lost { name: &hold.name, token: hold.token, held });
+        if let Some(reply) = reply {
+            drop(reply.send(Err(hold.lost())));
+        }
+        self.give_back(None).await;
     }
 
     /// Makes a call to the server, which may take this long.

@@ -110,7 +110,9 @@ impl PostgresBackend {
             .create_timeout(Some(CONNECT_TIMEOUT))
             .build()
             .map_err(|error| BackendError::Unavailable(error.into()))?;
-        let (wakeups, channel) = (Wakeups::default(), format!("{}_locks", options.schema));
+        // Names have at most 63 bytes. If two schemas share a channel, their messages wake nobody else.
+        let channel = format!("{:.57}_locks", options.schema);
+        let wakeups = Wakeups::default();
         let direct = options.pooler == Pooler::None;
         let address = address(&server);
         prepare(&pool, &address, &options.schema).await?;

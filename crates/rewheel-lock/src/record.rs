@@ -69,7 +69,7 @@ impl Record {
             Some(ahead) => {
                 let place = &mut self.line[ahead];
                 // Most looks change nothing, so that they need no write.
-                if place.until_ms - now.as_millis() < millis(PLACE_TTL) / 2 {
+                if place.until_ms - now.as_millis() < millis(PLACE_TTL) * 2 / 3 {
                     place.until_ms = until_ms;
                 }
                 ahead

@@ -15,8 +15,10 @@ tokio::task_local! {
 /// The guards of one `Locks` value, with the task that acquired each.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    held: Mutex<HashMap<LockName, Vec<(Caller, Weak<Hold>)>>>,
+    held: Mutex<Held>,
 }
+
+type Held = HashMap<LockName, Vec<(Caller, Weak<Hold>)>>;
 
 /// Who runs the code: a task, or a thread outside of all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +81,7 @@ impl Guards {
         Arc::as_ptr(self).addr()
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<LockName, Vec<(Caller, Weak<Hold>)>>> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,9 +9,10 @@ use rewheel::{Backoff, Jitter, Moment, millis, seconds};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a waiting request looks at the lock if releases wake it: in time to keep its place.
+/// How often a waiting request looks at the lock if releases wake it. A look keeps the place if less than two thirds of its time are
+/// left; so the second look does at the latest, when a third is left.
 const REFRESH: Backoff =
-    Backoff::fixed(Duration::from_millis(PLACE_TTL.as_millis() as u64 / 2)).jitter(Jitter::proportional(0.2));
+    Backoff::fixed(Duration::from_secs(PLACE_TTL.as_secs() / 3)).jitter(Jitter::proportional(0.2));
 
 /// How often it looks if nothing wakes it.
 const POLL: Backoff = Backoff::exponential(millis(5)).max(millis(250)).jitter(Jitter::EQUAL);
@@ -120,7 +121,21 @@ impl Keeper {
         }
     }
 
-    /// Leaves the line, or releases a lock whose grant nobody received. Reports the outcome of the request after the first attempt, so
+    /// Reports that the request failed, and gives up what the server may have given to it.
+    pub(super) async fn fail(&self, granted: Granted, error: LockError) {
+        let is_busy = matches!(error, LockError::Busy { .. });
+        if is_busy && !self.plan.wait.is_zero() {
+            return self.give_back(Some((granted, error))).await;
+        }
+        // The server may not answer: the caller does not wait for that.
+        drop(granted.send(Err(error)));
+        // A request that does not wait and is told "busy" has nothing.
+        if !is_busy {
+            self.give_back(None).await;
+        }
+    }
+
+    /// Leaves the line, or releases a lock that nobody uses. Reports the outcome of the request after the first attempt, so
     /// that a request that was told "busy" is usually not in the line any more.
     pub(super) async fn give_back(&self, mut report: Option<(Granted, LockError)>) {
         let Plan { locks, name, lease, .. } = &self.plan;

@@ -50,9 +50,9 @@ fn a_look_that_changes_nothing_needs_no_write() {
 fn a_request_looks_again_when_something_before_it_expires() {
     let ([one, two, three], mut record) = (ids(), Record::default());
     ask(&mut record, one, at(100));
-    let looks = |turn: Turn| match turn {
-        Turn::Waiting { look_again, .. } => look_again,
-        other => panic!("{other:?}"),
+    let looks = |turn: Turn| {
+        let Turn::Waiting { look_again, .. } = turn else { panic!("{turn:?}") };
+        look_again
     };
     assert_eq!(looks(ask(&mut record, two, at(110))), seconds(20), "the lease of the holder");
     assert_eq!(looks(ask(&mut record, three, at(111))), PLACE_TTL - seconds(1), "the place ahead");

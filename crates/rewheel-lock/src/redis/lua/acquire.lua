@@ -37,7 +37,7 @@ if ahead == nil then
     ahead = #lock.line
     table.insert(lock.line, { id = id, till = now + place_ttl })
     save(lock)
-elseif lock.line[ahead + 1].till - now < place_ttl / 2 then
+elseif lock.line[ahead + 1].till - now < place_ttl * 2 / 3 then
     lock.line[ahead + 1].till = now + place_ttl
     save(lock)
 end
