@@ -30,21 +30,28 @@ pub enum LockError {
         holder: Option<Holder>,
     },
     /// Too many requests wait for the lock already.
-    #[error("lock `{name}` has {} waiting requests, which is the limit: reduce the number of tasks that wait for it, or use a job queue", crate::backend::LINE_MAX)]
+    #[error(
+        "lock `{name}` has {} waiting requests, which is the limit: reduce the number of tasks that wait for it, or use a job queue",
+        crate::backend::LINE_MAX
+    )]
     LineFull {
         /// Name of the lock.
         name: LockName,
     },
     /// This task holds the lock already. Waiting would never end.
-    #[error("lock `{name}` is already held by this task: release it first, or pass the guard to the code that needs it; \
-             branches of one task that take turns use `run`, or tasks of their own")]
+    #[error(
+        "lock `{name}` is already held by this task: release it first, or pass the guard to the code that needs it; \
+             branches of one task that take turns use `run`, or tasks of their own"
+    )]
     Reentrant {
         /// Name of the lock.
         name: LockName,
     },
     /// The lock was lost while it was held: another holder may have it. The work was cancelled, and may have had effects.
-    #[error("lock `{name}` with token {token} was lost: its lease ended before it was renewed or released; the work was cancelled, check what it \
-             has done before you repeat it")]
+    #[error(
+        "lock `{name}` with token {token} was lost: its lease ended before it was renewed or released; the work was cancelled, check what it \
+             has done before you repeat it"
+    )]
     Lost {
         /// Name of the lock.
         name: LockName,

@@ -102,7 +102,11 @@ impl HeldLock {
 
     /// Returns how long the lock is kept if no renewal succeeds from now on.
     pub fn lease_left(&self) -> Duration {
-        if self.is_lost() { Duration::ZERO } else { self.hold.deadline().since(self.hold.clock.now()) }
+        if self.is_lost() {
+            Duration::ZERO
+        } else {
+            self.hold.deadline().since(self.hold.clock.now())
+        }
     }
 }
 

@@ -126,7 +126,12 @@ impl Keeper {
                 Err(error) => LockError::from(error),
             };
             let lease_left = hold.deadline().since(locks.clock.now());
-            self.tell(&LockEvent::RenewalFailed { name, token: hold.token, error: &error, lease_left });
+            self.tell(&LockEvent::RenewalFailed {
+                name,
+                token: hold.token,
+                error: &error,
+                lease_left,
+            });
             locks.clock.sleep(RETRY.delay(failures, &locks.random)).await;
         }
         Renewal::Lost

@@ -160,7 +160,10 @@ impl Locks {
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Locks { backend, owner, .. } = self;
-        f.debug_struct("Locks").field("backend", backend).field("owner", owner).finish_non_exhaustive()
+        f.debug_struct("Locks")
+            .field("backend", backend)
+            .field("owner", owner)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Keeps locks in memory, for one process and for tests.
 
-use crate::backend::{Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn};
+use crate::backend::{
+    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+};
 use crate::name::LockName;
 use crate::record::Record;
 use crate::server_clock::{ServerTime, machine_time};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 /// Buckets in seconds, from a millisecond to an hour.
 const SECONDS: [f64; 16] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3_600.0,
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 600.0,
+    3_600.0,
 ];
 
 /// Counts what happens to locks. The names of locks are not labels: there may be one for each invoice.
@@ -40,9 +41,20 @@ impl LockMetrics {
         };
         Arc::new(LockMetrics {
             wait: seconds("lock.wait_time", "Time that requests waited for a lock, by outcome."),
-            held: seconds("lock.held_time", "Time that locks were held, by how it ended: released or lost."),
-            renewal_failures: count("lock.renewal_failures", "{renewal}", "Renewals that failed and were repeated."),
-            release_failures: count("lock.release_failures", "{release}", "Releases that failed and were repeated."),
+            held: seconds(
+                "lock.held_time",
+                "Time that locks were held, by how it ended: released or lost.",
+            ),
+            renewal_failures: count(
+                "lock.renewal_failures",
+                "{renewal}",
+                "Renewals that failed and were repeated.",
+            ),
+            release_failures: count(
+                "lock.release_failures",
+                "{release}",
+                "Releases that failed and were repeated.",
+            ),
         })
     }
 }

@@ -6,14 +6,18 @@
 mod listen;
 
 use self::listen::Listening;
-use crate::backend::{Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn};
+use crate::backend::{
+    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+};
 use crate::name::LockName;
 use crate::record::Record;
 use crate::row::{CALLS_PER_PRUNE, IDLE_KEPT, Row};
 use crate::server_clock::{ServerTime, millis};
 use crate::wakeups::Wakeups;
 use async_trait::async_trait;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+};
 use rewheel::{Backoff, Jitter, Random};
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{Pooler, PostgresOptions};
@@ -221,7 +225,8 @@ impl PostgresBackend {
                 (&next, Type::TEXT),
             ]);
         }
-        let saved = client.query_typed(sql, &params).await.map_err(|error| judge(&error, address))?;
+        let saved =
+            client.query_typed(sql, &params).await.map_err(|error| judge(&error, address))?;
         Ok(!saved.is_empty())
     }
 
@@ -281,10 +286,7 @@ async fn prepare(pool: &Pool, address: &str, schema: &str) -> Result<(), Backend
     }
     let transaction = client.transaction().await.map_err(failed)?;
     let params: [(&(dyn ToSql + Sync), Type); 1] = [(&ADVISORY, Type::INT8)];
-    transaction
-        .query_typed("SELECT pg_advisory_xact_lock($1)", &params)
-        .await
-        .map_err(failed)?;
+    transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &params).await.map_err(failed)?;
     let sql = include_str!("postgres/sql/prepare.sql").replace(SCHEMA, schema);
     transaction.batch_execute(&sql).await.map_err(failed)?;
     transaction.commit().await.map_err(failed)
@@ -311,7 +313,8 @@ fn judge_pool(error: PoolError, address: &str) -> BackendError {
         | PoolError::Closed
         | PoolError::NoRuntimeSpecified
         | PoolError::PostCreateHook(_) => {
-            let advice = "check that the server is reachable, and raise `pool_max` if many locks are in use";
+            let advice =
+                "check that the server is reachable, and raise `pool_max` if many locks are in use";
             let text = format!("got no connection to PostgreSQL at {address} in time: {advice}");
             BackendError::Unavailable(text.into())
         }
@@ -336,7 +339,10 @@ fn judge(error: &Error, address: &str) -> BackendError {
             return BackendError::Unavailable(text.into());
         }
     };
-    BackendError::Broken { what: format!("PostgreSQL at {address}: {text}: {advice}"), source: None }
+    BackendError::Broken {
+        what: format!("PostgreSQL at {address}: {text}: {advice}"),
+        source: None,
+    }
 }
 
 /// Returns the text of an error with its causes. The text of the driver's own error is only "db error".

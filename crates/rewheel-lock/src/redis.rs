@@ -57,9 +57,11 @@ impl RedisBackend {
     /// Says what is wrong with the server or its settings, and what to do. A server that may evict keys is refused: it would release
     /// locks when its memory is full.
     pub async fn open(options: RedisOptions) -> Result<RedisBackend, BackendError> {
-        let client = Client::open(options.server().expose()).map_err(|error| {
-            BackendError::Broken { what: "the URL of the Redis server is not valid".to_owned(), source: Some(error.into()) }
-        })?;
+        let client =
+            Client::open(options.server().expose()).map_err(|error| BackendError::Broken {
+                what: "the URL of the Redis server is not valid".to_owned(),
+                source: Some(error.into()),
+            })?;
         let connection = Connection::new(client.clone(), options.timeout);
         connection.check_settings().await?;
         let (prefix, wakeups) = (format!("{{{}}}:", options.prefix), Wakeups::default());
@@ -91,7 +93,8 @@ impl RedisBackend {
 
 impl Scripts {
     fn new() -> Scripts {
-        let script = |verb: &str| Script::new(&format!("{}\n{verb}", include_str!("redis/lua/lib.lua")));
+        let script =
+            |verb: &str| Script::new(&format!("{}\n{verb}", include_str!("redis/lua/lib.lua")));
         Scripts {
             acquire: script(include_str!("redis/lua/acquire.lua")),
             renew: script(include_str!("redis/lua/renew.lua")),
@@ -194,6 +197,9 @@ impl fmt::Debug for RedisBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shared { connection, prefix, .. } = &*self.shared;
         let mut debug = f.debug_struct("RedisBackend");
-        debug.field("address", &connection.address()).field("prefix", prefix).finish_non_exhaustive()
+        debug
+            .field("address", &connection.address())
+            .field("prefix", prefix)
+            .finish_non_exhaustive()
     }
 }

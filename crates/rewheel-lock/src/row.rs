@@ -42,9 +42,11 @@ impl Row {
     }
 
     pub(crate) fn read(self) -> Result<Record, BackendError> {
-        let unreadable = || BackendError::Broken {
+        let unreadable = || {
+            BackendError::Broken {
             what: "a row of the table of locks cannot be read: a newer version of Rewheel, or something else, wrote it; upgrade this process".to_owned(),
             source: None,
+        }
         };
         let Row { token, holder, owner, until_ms, lease_ms, line } = self;
         let line = line::read(&line).ok_or_else(unreadable)?;

@@ -30,7 +30,10 @@ impl ServerTime {
 }
 
 /// Reads the clock of this machine, moved by `offset`. A clock before 1970 counts as 1970: it is wrong either way.
-#[expect(clippy::disallowed_methods, reason = "the clock of a local backend is the clock of this machine")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of a local backend is the clock of this machine"
+)]
 pub(crate) fn machine_time(offset: &ClockOffset) -> ServerTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);

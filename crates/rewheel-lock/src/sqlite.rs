@@ -1,6 +1,8 @@
 //! Keeps locks in an SQLite file, for processes of one machine.
 
-use crate::backend::{Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn};
+use crate::backend::{
+    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+};
 use crate::name::LockName;
 use crate::record::Record;
 use crate::row::{CALLS_PER_PRUNE, IDLE_KEPT, Row};
@@ -8,7 +10,9 @@ use crate::server_clock::{ServerTime, machine_time, millis};
 use crate::wakeups::Wakeups;
 use async_trait::async_trait;
 use rewheel_core::store::ClockOffset;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,7 +125,9 @@ impl File {
                 BackendError::Unavailable(format!("{path}: {error}").into())
             }
             _ => BackendError::Broken {
-                what: format!("{path}: {error}: check that the file is a database, is writable and belongs to this user"),
+                what: format!(
+                    "{path}: {error}: check that the file is a database, is writable and belongs to this user"
+                ),
                 source: Some(error.into()),
             },
         }
@@ -140,7 +146,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 fn unopened(path: &Path, error: rusqlite::Error) -> BackendError {
     BackendError::Broken {
-        what: format!("{}: cannot be opened: check that its folder exists and is writable: {error}", path.display()),
+        what: format!(
+            "{}: cannot be opened: check that its folder exists and is writable: {error}",
+            path.display()
+        ),
         source: Some(error.into()),
     }
 }

@@ -82,7 +82,8 @@ impl Keeper {
         let ask = Ask { name, id: self.id, owner: &locks.owner, lease: *lease, if_held };
         match self.call(timeout, locks.backend.acquire(&ask)).await {
             Ok(Turn::Acquired { token }) => {
-                let hold = Hold::new(name.clone(), token, locks.clock.clone(), self.lease_end(asked));
+                let hold =
+                    Hold::new(name.clone(), token, locks.clock.clone(), self.lease_end(asked));
                 if hold.is_lost() {
                     // The answer took longer than the lease. Asking again starts the lease again, if the lock is still there.
                     return Ok(Look { rest: Duration::ZERO, reason: Reason::Busy(None) });
@@ -149,7 +150,9 @@ impl Keeper {
             match left {
                 Ok(released) => return locks.backend.wakeups().wake_next(released),
                 Err(_) if locks.clock.now() >= until => return,
-                Err(error) => tracing::debug!(lock = %name, %error, "failed to leave the line of a lock: repeating it"),
+                Err(error) => {
+                    tracing::debug!(lock = %name, %error, "failed to leave the line of a lock: repeating it")
+                }
             }
             locks.clock.sleep(RETRY.delay(failures, &locks.random)).await;
         }

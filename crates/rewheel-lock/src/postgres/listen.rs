@@ -12,8 +12,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{AsyncMessage, Config, Error, Socket};
 
 /// The waits between attempts to connect.
-const RECONNECT: Backoff =
-    Backoff::exponential(millis(100)).max(seconds(5)).jitter(Jitter::EQUAL);
+const RECONNECT: Backoff = Backoff::exponential(millis(100)).max(seconds(5)).jitter(Jitter::EQUAL);
 
 /// A connection that listens. Nothing depends on it: without it, requests look more often.
 #[derive(Debug)]
@@ -38,7 +37,10 @@ impl Listening {
                 failures = if wakeups.is_listening() { 1 } else { failures.saturating_add(1) };
                 wakeups.set_listening(false);
                 if let Err(error) = heard {
-                    tracing::debug!(error = error_text(&error), "no notifications about locks: polling only");
+                    tracing::debug!(
+                        error = error_text(&error),
+                        "no notifications about locks: polling only"
+                    );
                 }
                 tokio::time::sleep(RECONNECT.delay(failures, &random)).await;
             }
@@ -48,12 +50,7 @@ impl Listening {
 }
 
 /// Listens until the connection breaks.
-async fn listen<T>(
-    server: &Config,
-    tls: T,
-    channel: &str,
-    wakeups: &Wakeups,
-) -> Result<(), Error>
+async fn listen<T>(server: &Config, tls: T, channel: &str, wakeups: &Wakeups) -> Result<(), Error>
 where
     T: MakeTlsConnect<Socket>,
 {

@@ -75,7 +75,9 @@ impl Connection {
         if let Some(version) = setting("redis_version")
             && release(version).is_some_and(|release| release < OLDEST)
         {
-            return refuse(format!("Redis at {address} has version {version}, which is too old: use 6.2 or later, or Valkey"));
+            return refuse(format!(
+                "Redis at {address} has version {version}, which is too old: use 6.2 or later, or Valkey"
+            ));
         }
         match setting("maxmemory_policy") {
             None | Some("noeviction") => {}

@@ -30,14 +30,18 @@ pub(super) fn judge(error: RedisError, address: &str) -> BackendError {
     let what = match code(&error).as_str() {
         "LOADING" => return unavailable("it is loading its data after a start"),
         "READONLY" => {
-            return unavailable("it is a replica; if this does not end, use the address of the primary");
+            return unavailable(
+                "it is a replica; if this does not end, use the address of the primary",
+            );
         }
         "OOM" => return unavailable("its memory is full; raise `maxmemory`"),
         "MISCONF" => return unavailable("it cannot write to its disk; make space on the disk"),
         "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "NOREPLICAS" => {
             return unavailable("it accepts no writes at the moment");
         }
-        "MOVED" | "ASK" | "CROSSSLOT" => broken("it is a node of a Redis Cluster: use a single server"),
+        "MOVED" | "ASK" | "CROSSSLOT" => {
+            broken("it is a node of a Redis Cluster: use a single server")
+        }
         "NOAUTH" | "WRONGPASS" | "NOPERM" => broken(
             "it refuses this user: check user and password in the URL; the user needs scripts, TIME, INFO and all commands on keys and channels of its prefix",
         ),

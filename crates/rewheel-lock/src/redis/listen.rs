@@ -10,8 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// The waits between attempts to subscribe.
-const RECONNECT: Backoff =
-    Backoff::exponential(millis(100)).max(seconds(5)).jitter(Jitter::EQUAL);
+const RECONNECT: Backoff = Backoff::exponential(millis(100)).max(seconds(5)).jitter(Jitter::EQUAL);
 
 /// Maximum time to subscribe, and for the answer to a ping.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);

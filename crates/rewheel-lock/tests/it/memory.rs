@@ -108,7 +108,8 @@ struct World {
 }
 
 fn world() -> World {
-    let (backend, clock, events) = (Flaky::default(), ManualClock::new(), Arc::new(Events::default()));
+    let (backend, clock, events) =
+        (Flaky::default(), ManualClock::new(), Arc::new(Events::default()));
     let locks = Locks::new(backend.clone()).clock(Clock::from(&clock)).observer(events.clone());
     World { backend, clock, events, locks }
 }
@@ -214,8 +215,12 @@ async fn a_request_that_does_not_wait_reports_a_server_that_is_down() {
 async fn a_run_that_is_refused_does_not_start_its_work() {
     let World { locks, .. } = world();
     let other = Locks::new(MemoryBackend::default());
-    let outcome = other.lock("").run(async |_| -> Result<(), std::io::Error> { panic!("it must not start") });
-    assert!(matches!(outcome.await, Err(RunError::Lock(LockError::Invalid { argument: "name", .. }))));
+    let outcome =
+        other.lock("").run(async |_| -> Result<(), std::io::Error> { panic!("it must not start") });
+    assert!(matches!(
+        outcome.await,
+        Err(RunError::Lock(LockError::Invalid { argument: "name", .. }))
+    ));
     let guard = locks.try_lock("a").await.unwrap();
     assert!(format!("{guard:?}").contains("\"a\""));
 }

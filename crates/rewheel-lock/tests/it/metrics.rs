@@ -22,8 +22,12 @@ async fn requests_and_held_locks_are_counted_by_outcome() {
 
     let mut counts = BTreeMap::new();
     let exported = exporter.get_finished_metrics().unwrap();
-    for metric in exported.iter().flat_map(|all| all.scope_metrics()).flat_map(|scope| scope.metrics()) {
-        let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else { continue };
+    for metric in
+        exported.iter().flat_map(|all| all.scope_metrics()).flat_map(|scope| scope.metrics())
+    {
+        let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else {
+            continue;
+        };
         for point in histogram.data_points() {
             let labels: Vec<String> =
                 point.attributes().map(|label| format!("{}={}", label.key, label.value)).collect();

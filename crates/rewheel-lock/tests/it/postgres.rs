@@ -28,7 +28,8 @@ lock_conformance!(open);
 
 /// Ends every connection of a test, as a restart of the server or a network fault does.
 async fn cut(schema: &Schema) -> i64 {
-    let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1";
+    let sql =
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1";
     schema.connect().await.query_one(sql, &[&schema.name()]).await.unwrap().get(0)
 }
 
@@ -121,7 +122,10 @@ async fn tokens_grow_although_the_server_has_lost_the_locks() {
 async fn a_server_that_is_down_is_named_without_the_password() {
     let error = Locks::connect("postgres://shop:hunter2@127.0.0.1:1/shop").await.unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("the lock server is unavailable: PostgreSQL at 127.0.0.1:1: "), "{text}");
+    assert!(
+        text.starts_with("the lock server is unavailable: PostgreSQL at 127.0.0.1:1: "),
+        "{text}"
+    );
     assert!(!text.contains("hunter2"), "{text}");
     let text = Locks::connect("postgres://shop:hunter2@/shop?x=1").await.unwrap_err().to_string();
     assert!(text.starts_with("invalid `url`: ") && !text.contains("hunter2"), "{text}");

@@ -38,10 +38,14 @@ impl Reference {
             return;
         }
         let place = self.line.iter().position(|(id, _)| *id == ask.id).unwrap_or(self.line.len());
-        let Turn::Waiting { ahead, holder, .. } = turn else { panic!("{turn:?} for a busy lock, {at}") };
+        let Turn::Waiting { ahead, holder, .. } = turn else {
+            panic!("{turn:?} for a busy lock, {at}")
+        };
         assert_eq!((*ahead, holder.is_some()), (place, self.is_held()), "{at}");
         match self.line.get_mut(place) {
-            Some((_, until)) if *until - self.now < PLACE_TTL * 2 / 3 => *until = self.now + PLACE_TTL,
+            Some((_, until)) if *until - self.now < PLACE_TTL * 2 / 3 => {
+                *until = self.now + PLACE_TTL
+            }
             Some(_) => {}
             None => self.line.push((ask.id, self.now + PLACE_TTL)),
         }

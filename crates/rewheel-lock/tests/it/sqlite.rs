@@ -3,7 +3,7 @@
 use crate::subject::{Subject, name};
 use rewheel::minutes;
 use rewheel_core::store::ClockOffset;
-use rewheel_lock::{Locks, LockBackend, SqliteBackend};
+use rewheel_lock::{LockBackend, Locks, SqliteBackend};
 
 async fn open() -> Subject {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
@@ -21,7 +21,10 @@ async fn a_file_that_cannot_be_opened_is_named_with_the_cause() {
     let path = folder.path().join("missing").join("locks.db");
     let url = format!("sqlite://{}", path.display());
     let text = Locks::connect(&url).await.unwrap_err().to_string();
-    assert!(text.contains(&path.display().to_string()) && text.contains("check that its folder exists"), "{text}");
+    assert!(
+        text.contains(&path.display().to_string()) && text.contains("check that its folder exists"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +53,10 @@ async fn locks_that_nobody_uses_are_deleted_and_their_tokens_are_not_forgotten()
     guard.release().await.unwrap();
     let rows = || -> i64 {
         let file = rusqlite::Connection::open(&path).unwrap();
-        file.query_row("SELECT count(*) FROM rewheel_locks WHERE name = 'old'", [], |row| row.get(0)).unwrap()
+        file.query_row("SELECT count(*) FROM rewheel_locks WHERE name = 'old'", [], |row| {
+            row.get(0)
+        })
+        .unwrap()
     };
     assert_eq!(rows(), 1);
     clock.advance(minutes(25 * 60));

@@ -76,12 +76,18 @@ impl Subject {
 
     /// Waits until so many requests are in line.
     pub(crate) async fn wait_for_line(&self, lock: &str, count: usize) {
-        eventually(async || self.one.inspect(lock).await.expect("the server answers").waiting == count).await;
+        eventually(async || {
+            self.one.inspect(lock).await.expect("the server answers").waiting == count
+        })
+        .await;
     }
 
     /// Waits until nobody holds the lock.
     pub(crate) async fn wait_until_free(&self, lock: &str) {
-        eventually(async || self.one.inspect(lock).await.expect("the server answers").holder.is_none()).await;
+        eventually(async || {
+            self.one.inspect(lock).await.expect("the server answers").holder.is_none()
+        })
+        .await;
     }
 }
 

@@ -55,8 +55,14 @@ pub(crate) async fn names_are_independent(subject: &Subject) {
     for name in names {
         assert!(subject.other.try_lock(name).await.is_err(), "{name}");
     }
-    assert!(matches!(subject.one.try_lock("a\nb").await, Err(LockError::Invalid { argument: "name", .. })));
-    assert!(matches!(subject.one.inspect("").await, Err(LockError::Invalid { argument: "name", .. })));
+    assert!(matches!(
+        subject.one.try_lock("a\nb").await,
+        Err(LockError::Invalid { argument: "name", .. })
+    ));
+    assert!(matches!(
+        subject.one.inspect("").await,
+        Err(LockError::Invalid { argument: "name", .. })
+    ));
 }
 
 pub(crate) async fn busy_says_who_holds_the_lock(subject: &Subject) {

@@ -9,7 +9,9 @@ pub(crate) async fn a_task_with_a_guard_is_refused(subject: &Subject) {
     let guard = subject.one.lock("a").lease(LEASE).acquire().await.unwrap();
     let error = in_time(subject.one.lock("a").wait(LONG).acquire()).await.unwrap_err();
     assert!(matches!(error, LockError::Reentrant { .. }), "{error}");
-    assert!(error.to_string().starts_with("lock `a` is already held by this task: release it first"));
+    assert!(
+        error.to_string().starts_with("lock `a` is already held by this task: release it first")
+    );
     let error = in_time(subject.one.lock("a").run(async |_| Ok::<_, Infallible>(()))).await;
     assert!(matches!(error, Err(RunError::Lock(LockError::Reentrant { .. }))), "{error:?}");
     // Another name is fine, and so is the same name once it is released.
@@ -21,12 +23,14 @@ pub(crate) async fn a_task_with_a_guard_is_refused(subject: &Subject) {
 pub(crate) async fn code_inside_of_run_is_refused(subject: &Subject) {
     let locks = subject.one.clone();
     let run = subject.one.lock("a").lease(LEASE).run(async |_| {
-        locks.with_lock("b", async |_| {
-            let inner = locks.lock("a").wait(LONG).acquire().await;
-            assert!(matches!(inner, Err(LockError::Reentrant { .. })), "{inner:?}");
-            let other = locks.lock("c").acquire().await.unwrap();
-            other.release().await
-        }).await
+        locks
+            .with_lock("b", async |_| {
+                let inner = locks.lock("a").wait(LONG).acquire().await;
+                assert!(matches!(inner, Err(LockError::Reentrant { .. })), "{inner:?}");
+                let other = locks.lock("c").acquire().await.unwrap();
+                other.release().await
+            })
+            .await
     });
     in_time(run).await.unwrap();
     subject.one.lock("a").acquire().await.unwrap().release().await.unwrap();

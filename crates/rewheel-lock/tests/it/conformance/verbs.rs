@@ -51,7 +51,9 @@ pub(crate) async fn a_clock_that_goes_back_does_not_keep_a_dead_holder(subject: 
     subject.ask_and_die("a", IfHeld::Refuse).await;
     subject.clock.turn_back(minutes(600));
     let error = subject.other.try_lock("a").await.unwrap_err();
-    let rewheel_lock::LockError::Busy { holder: Some(holder), .. } = error else { panic!("{error}") };
+    let rewheel_lock::LockError::Busy { holder: Some(holder), .. } = error else {
+        panic!("{error}")
+    };
     assert!(holder.lease_left <= LEASE, "{holder:?}");
     // The first look after the change has limited the rest of the lease, on servers where a look can write.
     subject.ask_and_die("a", IfHeld::Wait).await;
@@ -89,22 +91,34 @@ pub(crate) async fn walk_like_the_reference(subject: &Subject) {
             0..=4 => {
                 let ask = Ask { name: &name, id, owner: "walker", lease, if_held };
                 let turn = subject.backend.acquire(&ask).await.unwrap();
-                if clock.now().since(now) > SLOW { return }
+                if clock.now().since(now) > SLOW {
+                    return;
+                }
                 reference.check_acquire(&ask, &turn, &at);
             }
             5 => {
                 let renewal = subject.backend.renew(&name, id, lease).await.unwrap();
-                if clock.now().since(now) > SLOW { return }
+                if clock.now().since(now) > SLOW {
+                    return;
+                }
                 assert_eq!(renewal == Renewal::Renewed, reference.renew(id, lease), "renew, {at}");
             }
             6 => {
                 let released = subject.backend.release(&name, id).await.unwrap();
-                if clock.now().since(now) > SLOW { return }
-                assert_eq!((released.was_held, released.next), reference.release(id), "release, {at}");
+                if clock.now().since(now) > SLOW {
+                    return;
+                }
+                assert_eq!(
+                    (released.was_held, released.next),
+                    reference.release(id),
+                    "release, {at}"
+                );
             }
             7 => {
                 let state = subject.backend.inspect(&name).await.unwrap();
-                if clock.now().since(now) > SLOW { return }
+                if clock.now().since(now) > SLOW {
+                    return;
+                }
                 let seen = (state.holder.is_some(), state.waiting);
                 assert_eq!(seen, reference.inspect(), "inspect, {at}");
             }
