@@ -40,13 +40,17 @@ fn clippy(repository: &Repository) -> Result<()> {
 }
 
 /// Crates with one feature or none: all features at once hide what only one of them needs.
-const FEATURES_ALONE: [&str; 6] = [
+const FEATURES_ALONE: [&str; 10] = [
     "-p rewheel --tests",
     "-p rewheel-stores",
     "-p rewheel-stores --features sqlite",
     "-p rewheel-stores --features postgres",
     "-p rewheel-stores --features redis",
     "-p rewheel-engine",
+    "-p rewheel-lock",
+    "-p rewheel-lock --features sqlite",
+    "-p rewheel-lock --features postgres",
+    "-p rewheel-lock --features redis",
 ];
 
 /// Every target of `bench/` with the features that it is run with: all at once would hide one that is missing.

@@ -36,10 +36,11 @@ const BY_DEFAULT: &[&str] = &["tokio"];
 /// Additional crates for the core types. Neither tokio nor SQL nor HTTP.
 const BY_CORE: &[&str] = &["rewheel-core", "async-trait", "uuid"];
 
-/// Forbidden dependencies: the engine names no store, and a store knows nothing of its users.
+/// Forbidden dependencies: the engine names no store, and a store knows nothing of its users. Locks need no engine.
 const BLIND: &[(&str, &[&str])] = &[
     ("rewheel-engine", &["rewheel-stores", "rewheel-server"]),
-    ("rewheel-stores", &["rewheel-engine", "rewheel-server"]),
+    ("rewheel-stores", &["rewheel-engine", "rewheel-server", "rewheel-lock"]),
+    ("rewheel-lock", &["rewheel-engine", "rewheel-server"]),
 ];
 
 pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {

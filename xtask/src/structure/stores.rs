@@ -9,6 +9,9 @@ const SUITES: [(&str, &str); 2] = [
 ];
 const IDEMPOTENCY: &str = "crates/rewheel-testkit/src/idempotency.rs";
 
+/// The crates with SQL files.
+const SQL_USERS: [&str; 2] = ["crates/rewheel-stores/src/", "crates/rewheel-lock/src/"];
+
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         SUITES.iter().flat_map(|(suite, list)| cases(files, suite, list)).collect();
@@ -38,7 +41,7 @@ fn cases(files: &[TextFile], suite: &str, list: &str) -> Vec<Finding> {
 fn sql(files: &[TextFile]) -> Vec<Finding> {
     let sources: Vec<&str> = files
         .iter()
-        .filter(|file| file.path.starts_with("crates/rewheel-stores/src/") && is_rust(file))
+        .filter(|file| SQL_USERS.iter().any(|user| file.path.starts_with(user)) && is_rust(file))
         .map(|file| file.text.as_str())
         .collect();
     let mut findings = Vec::new();

@@ -1,7 +1,7 @@
 //! Sets up TLS for connections.
 
 use super::broken;
-use super::options::Verify;
+use super::options::{PostgresOptions, Verify};
 use rewheel_core::store::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
@@ -12,6 +12,16 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+impl PostgresOptions {
+    /// Returns what encrypts connections to the server as the URL asks, for other users of the same URL.
+    ///
+    /// # Errors
+    /// Says which certificate file is not usable, or that encryption is not available.
+    pub fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
+        connector(&self.verify)
+    }
+}
 
 /// Returns the TLS connector, used where server and URL ask for encryption.
 pub(super) fn connector(verify: &Verify) -> Result<MakeRustlsConnect, StoreError> {

@@ -44,6 +44,11 @@ impl RedisOptions {
     /// The default timeout, the same as the engine's own timeout for store calls.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+    /// Returns the URL of the server without the settings, for other users of the same URL. `None` for a cluster, which has several.
+    pub fn server(&self) -> Option<&SecretUrl> {
+        self.servers.first().filter(|_| !self.is_cluster)
+    }
+
     /// Parses `redis://USER:PASSWORD@HOST:PORT/DATABASE` or, for a cluster, `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT`
     /// (`rediss://` and `rediss+cluster://` encrypt), followed by the settings `prefix` and `timeout`.
     ///

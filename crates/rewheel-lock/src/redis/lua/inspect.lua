@@ -1,0 +1,4 @@
+-- inspect: returns the holder of the lock, and the number of requests that wait.
+
+local lock = load()
+return { holder(lock), #lock.line }

@@ -1,0 +1,18 @@
+-- release: gives up what the request ARGV[3] has, the lock or its place in line. Tells the channel ARGV[4] which request is next.
+-- Returns whether it had the lock, and the next request.
+
+local lock = load()
+local was_held = lock.holder == ARGV[3]
+if was_held then
+    lock.holder, lock.owner = '', ''
+end
+for index = #lock.line, 1, -1 do
+    if lock.line[index].id == ARGV[3] then table.remove(lock.line, index) end
+end
+save(lock)
+local next = ''
+if not is_held(lock) and #lock.line > 0 then
+    next = lock.line[1].id
+    redis.call('PUBLISH', ARGV[4], next)
+end
+return { was_held and 1 or 0, next }

@@ -1,0 +1,2 @@
+-- floor: reads the largest token of all rows that were deleted.
+SELECT token FROM rewheel_lock_floor;

@@ -1,0 +1,233 @@
+//! Runs the conformance suite on memory, and tests of guards with a server that does not answer.
+
+use crate::subject::{LEASE, LONG, Subject, eventually, in_time};
+use async_trait::async_trait;
+use rewheel::{Clock, ManualClock, seconds};
+use rewheel_core::store::ClockOffset;
+use rewheel_lock::{
+    Ask, BackendError, LockBackend, LockError, LockEvent, LockName, LockObserver, LockState, Locks,
+    MemoryBackend, Release, Renewal, RequestId, RunError, Turn, Wakeups,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+async fn open() -> Subject {
+    let clock = ClockOffset::default();
+    let backend = MemoryBackend::with_clock(clock.clone());
+    Subject::new(backend.clone(), backend, clock, ())
+}
+
+lock_conformance!(open);
+
+/// A server that stops answering, or fails, when it is told to.
+#[derive(Clone, Debug, Default)]
+struct Flaky {
+    inner: MemoryBackend,
+    hangs: Arc<AtomicBool>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Flaky {
+    async fn pass(&self) -> Result<(), BackendError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(BackendError::Unavailable("the server is down".into()));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LockBackend for Flaky {
+    fn name(&self) -> &'static str {
+        "flaky"
+    }
+
+    async fn acquire(&self, ask: &Ask<'_>) -> Result<Turn, BackendError> {
+        self.pass().await?;
+        self.inner.acquire(ask).await
+    }
+
+    async fn renew(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        lease: Duration,
+    ) -> Result<Renewal, BackendError> {
+        self.pass().await?;
+        self.inner.renew(name, id, lease).await
+    }
+
+    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
+        self.pass().await?;
+        self.inner.release(name, id).await
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<LockState, BackendError> {
+        self.inner.inspect(name).await
+    }
+
+    fn wakeups(&self) -> &Wakeups {
+        self.inner.wakeups()
+    }
+}
+
+/// Notes the names of events.
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<&'static str>>);
+
+impl LockObserver for Events {
+    fn observe(&self, event: &LockEvent<'_>) {
+        let name = match event {
+            LockEvent::Acquired { .. } => "acquired",
+            LockEvent::NotAcquired { .. } => "not acquired",
+            LockEvent::RenewalFailed { .. } => "renewal failed",
+            LockEvent::Lost { .. } => "lost",
+            LockEvent::Released { .. } => "released",
+            LockEvent::ReleaseFailed { .. } => "release failed",
+            _ => "another",
+        };
+        self.0.lock().unwrap().push(name);
+    }
+}
+
+impl Events {
+    fn seen(&self, name: &str) -> bool {
+        self.0.lock().unwrap().contains(&name)
+    }
+}
+
+struct World {
+    backend: Flaky,
+    clock: ManualClock,
+    events: Arc<Events>,
+    locks: Locks,
+}
+
+fn world() -> World {
+    let (backend, clock, events) =
+        (Flaky::default(), ManualClock::new(), Arc::new(Events::default()));
+    let locks = Locks::new(backend.clone()).clock(Clock::from(&clock)).observer(events.clone());
+    World { backend, clock, events, locks }
+}
+
+#[tokio::test]
+async fn a_guard_knows_that_it_is_lost_although_the_server_does_not_answer() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.hangs.store(true, Ordering::SeqCst);
+    clock.advance(LEASE - LEASE / 50);
+    assert!(!guard.is_lost());
+    clock.advance(LEASE / 50);
+    assert!(guard.is_lost());
+    in_time(guard.lost()).await;
+    eventually(async || events.seen("lost")).await;
+    // The server, whose clock did not move, still keeps it: the guard gives up first.
+    assert!(backend.inner.inspect(&crate::subject::name("a")).await.unwrap().holder.is_some());
+    assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
+}
+
+#[tokio::test]
+async fn a_renewal_is_repeated_until_it_succeeds() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.fails.store(true, Ordering::SeqCst);
+    clock.advance(LEASE / 3);
+    eventually(async || events.seen("renewal failed")).await;
+    backend.fails.store(false, Ordering::SeqCst);
+    let before = guard.lease_left();
+    eventually(async || {
+        clock.advance(seconds(1));
+        guard.lease_left() > before
+    })
+    .await;
+    assert!(!guard.is_lost() && !events.seen("lost"));
+}
+
+#[tokio::test]
+async fn a_renewal_that_gets_no_answer_is_repeated() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.hangs.store(true, Ordering::SeqCst);
+    clock.advance(LEASE / 3);
+    eventually(async || {
+        clock.advance(seconds(1));
+        events.seen("renewal failed")
+    })
+    .await;
+    backend.hangs.store(false, Ordering::SeqCst);
+    let before = guard.lease_left();
+    eventually(async || {
+        clock.advance(seconds(1));
+        guard.lease_left() > before
+    })
+    .await;
+    assert!(!guard.is_lost());
+}
+
+#[tokio::test]
+async fn work_that_ended_counts_although_the_release_failed() {
+    let World { backend, clock, events, locks } = world();
+    let value = locks.lock("a").lease(LEASE).run(async |_| {
+        backend.fails.store(true, Ordering::SeqCst);
+        Ok::<_, std::io::Error>(7)
+    });
+    assert_eq!(in_time(value).await.unwrap(), 7);
+    assert!(events.seen("release failed"));
+    // The release is repeated in the background.
+    backend.fails.store(false, Ordering::SeqCst);
+    eventually(async || {
+        clock.advance(seconds(1));
+        locks.inspect("a").await.unwrap().holder.is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_server_that_is_down_but_not_without_end() {
+    let World { backend, clock, events, locks } = world();
+    backend.fails.store(true, Ordering::SeqCst);
+    let error = in_time(clock.drive(locks.lock("a").wait(LONG).acquire())).await.unwrap_err();
+    assert_eq!(error.to_string(), "the lock server is unavailable: the server is down");
+    assert!(clock.elapsed() >= LONG && events.seen("not acquired"));
+
+    let waiting = locks.lock("a").wait(LONG).acquire();
+    let recovery = async {
+        tokio::task::yield_now().await;
+        backend.fails.store(false, Ordering::SeqCst);
+    };
+    let (guard, ()) = in_time(clock.drive(async { tokio::join!(waiting, recovery) })).await;
+    guard.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_wait_reports_a_server_that_is_down() {
+    let World { backend, clock, locks, .. } = world();
+    backend.hangs.store(true, Ordering::SeqCst);
+    let error = in_time(clock.drive(locks.try_lock("a"))).await.unwrap_err();
+    assert_eq!(error.to_string(), "the lock server is unavailable: no answer from flaky within 5s");
+}
+
+#[tokio::test]
+async fn a_run_that_is_refused_does_not_start_its_work() {
+    let World { locks, .. } = world();
+    let other = Locks::new(MemoryBackend::default());
+    let outcome =
+        other.lock("").run(async |_| -> Result<(), std::io::Error> { panic!("it must not start") });
+    assert!(matches!(
+        outcome.await,
+        Err(RunError::Lock(LockError::Invalid { argument: "name", .. }))
+    ));
+    let guard = locks.try_lock("a").await.unwrap();
+    assert!(format!("{guard:?}").contains("\"a\""));
+}
+
+#[tokio::test]
+async fn a_wrong_url_is_named_without_its_password() {
+    let error = Locks::connect("mongodb://ops:hunter2@db").await.unwrap_err().to_string();
+    assert!(error.starts_with("invalid `url`: ") && error.contains("sqlite://locks.db"), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+}

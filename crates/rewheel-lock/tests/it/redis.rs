@@ -1,0 +1,123 @@
+//! Runs the conformance suite on Redis, and tests of what only a Redis server can do to locks.
+
+mod server;
+
+use self::server::Server;
+use crate::subject::{LEASE, LONG, Subject, eventually, in_time};
+use rewheel::ManualClock;
+use rewheel_core::store::ClockOffset;
+use rewheel_lock::{LockBackend, LockError, Locks, RedisBackend};
+use rewheel_stores::RedisOptions;
+use rewheel_testkit::Prefix;
+use tokio::task::JoinSet;
+
+async fn connect(url: &str, clock: &ClockOffset) -> RedisBackend {
+    let mut options = RedisOptions::parse(url).expect("a URL");
+    options.clock = clock.clone();
+    RedisBackend::open(options).await.expect("the server answers")
+}
+
+async fn open() -> Subject {
+    let (prefix, clock) = (Prefix::fresh(), ClockOffset::default());
+    let one = connect(prefix.url(), &clock).await;
+    let other = connect(prefix.url(), &clock).await;
+    Subject::new(one, other, clock, prefix)
+}
+
+lock_conformance!(open);
+
+#[tokio::test]
+async fn locks_and_waiting_requests_survive_a_killed_server() {
+    let mut server = Server::start("--appendonly yes --appendfsync always").await;
+    let timer = ManualClock::new();
+    let locks = Locks::connect(&server.url()).await.unwrap();
+    let holder = Locks::connect(&server.url()).await.unwrap().clock(&timer);
+    let guard = holder.lock("a").lease(LEASE).acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    let request = locks.lock("a").wait(LONG).lease(LEASE);
+    waiting.spawn(request.acquire());
+    eventually(async || locks.inspect("a").await.unwrap().waiting == 1).await;
+
+    server.kill();
+    server.restart().await;
+    // The lock is still held, by the same holder.
+    eventually(async || locks.inspect("a").await.is_ok()).await;
+    let state = locks.inspect("a").await.unwrap();
+    assert_eq!(state.holder.map(|holder| holder.token), Some(guard.token()));
+    let token = guard.token();
+    // The connection of the holder is broken: the first attempt may fail, and is repeated in the background.
+    let released = guard.release().await;
+    assert!(matches!(released, Ok(()) | Err(LockError::Unavailable(_))), "{released:?}");
+    let next = async {
+        loop {
+            timer.advance(rewheel::seconds(1));
+            if let Ok(next) = tokio::time::timeout(rewheel::millis(20), waiting.join_next()).await {
+                return next.unwrap().unwrap().unwrap();
+            }
+        }
+    };
+    assert!(in_time(next).await.token() > token);
+}
+
+#[tokio::test]
+async fn a_server_that_has_lost_its_data_gives_larger_tokens_and_tells_the_holder() {
+    let mut server = Server::start("--appendonly no").await;
+    let timer = ManualClock::new();
+    let holder = Locks::connect(&server.url()).await.unwrap().clock(&timer);
+    let locks = Locks::connect(&server.url()).await.unwrap();
+    let guard = holder.lock("a").lease(LEASE).acquire().await.unwrap();
+    server.kill();
+    server.restart().await;
+    eventually(async || locks.inspect("a").await.is_ok()).await;
+    let new = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    assert!(new.token() > guard.token());
+    timer.advance(LEASE / 3);
+    let told = async {
+        while !guard.is_lost() {
+            // Its first renewal meets a broken connection.
+            timer.advance(rewheel::seconds(1));
+            tokio::time::sleep(rewheel::millis(5)).await;
+        }
+    };
+    in_time(told).await;
+    assert!(timer.elapsed() < LEASE, "the server told it, not the end of the lease");
+    new.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn scripts_and_subscriptions_come_back() {
+    let server = Server::start("").await;
+    let backend = connect(&server.url(), &ClockOffset::default()).await;
+    let locks = Locks::new(backend.clone());
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    server.command::<String>(&["SCRIPT", "FLUSH"]);
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    eventually(async || backend.wakeups().is_listening()).await;
+    server.command::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    eventually(async || !backend.wakeups().is_listening()).await;
+    eventually(async || backend.wakeups().is_listening()).await;
+}
+
+#[tokio::test]
+async fn a_released_lock_leaves_no_key_but_the_last_token() {
+    let server = Server::start("").await;
+    let locks = Locks::connect(&server.url()).await.unwrap();
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    assert_eq!(server.command::<Vec<String>>(&["KEYS", "*"]), ["{rewheel}:lock-token"]);
+}
+
+#[tokio::test]
+async fn a_server_that_evicts_keys_is_refused() {
+    let server = Server::start("--maxmemory-policy allkeys-lru").await;
+    let text = Locks::connect(&server.url()).await.unwrap_err().to_string();
+    assert!(text.contains("maxmemory-policy allkeys-lru") && text.contains("CONFIG SET"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_named_without_the_password() {
+    let text = Locks::connect("redis://ops:hunter2@127.0.0.1:1").await.unwrap_err().to_string();
+    assert!(text.starts_with("the lock server is unavailable: Redis at 127.0.0.1:1: "), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    let text = Locks::connect("redis://ops:hunter2@h?prefx=a").await.unwrap_err().to_string();
+    assert!(text.starts_with("invalid `url`: ") && !text.contains("hunter2"), "{text}");
+}
