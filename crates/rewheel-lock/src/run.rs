@@ -35,8 +35,8 @@ impl LockRequest {
         let plan = self.plan()?;
         let Grant { hold, end } = keeper::start(plan).await?;
         let held = HeldLock { hold: std::sync::Arc::clone(&hold) };
-        // The closure itself may panic, too.
-        let work = AssertUnwindSafe(async move { work(held).await }).catch_unwind();
+        // The closure itself may panic, too. In a box, because each function that a future passes through would store it again.
+        let work = Box::pin(AssertUnwindSafe(async move { work(held).await }).catch_unwind());
         let ended = while_held(&hold, self.locks.guards.inside(&hold.name, work)).await;
         let released = release(&hold, Some(end)).await;
         match (ended, released) {

@@ -1,5 +1,7 @@
 //! Tests of the locks from outside, in one binary.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 #[macro_use]
 mod conformance;
 mod subject;

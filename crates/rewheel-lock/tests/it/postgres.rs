@@ -1,7 +1,7 @@
 //! Runs the conformance suite on PostgreSQL, and tests of what only a database server can do to locks.
 
 use crate::subject::{LEASE, LONG, Subject, eventually, in_time, name};
-use rewheel::{ManualClock, minutes, seconds};
+use rewheel::{ManualClock, millis, minutes};
 use rewheel_core::store::ClockOffset;
 use rewheel_lock::{LockBackend, LockError, Locks, PostgresBackend};
 use rewheel_stores::PostgresOptions;
@@ -49,7 +49,7 @@ async fn locks_and_waiting_requests_survive_a_lost_connection() {
     let before = guard.lease_left();
     timer.advance(LEASE / 3);
     eventually(async || {
-        timer.advance(seconds(1));
+        timer.advance(millis(50));
         guard.lease_left() > before - LEASE / 3
     })
     .await;

@@ -4,7 +4,7 @@ mod server;
 
 use self::server::Server;
 use crate::subject::{LEASE, LONG, Subject, eventually, in_time};
-use rewheel::ManualClock;
+use rewheel::{ManualClock, millis};
 use rewheel_core::store::ClockOffset;
 use rewheel_lock::{LockBackend, LockError, Locks, RedisBackend};
 use rewheel_stores::RedisOptions;
@@ -50,8 +50,8 @@ async fn locks_and_waiting_requests_survive_a_killed_server() {
     assert!(matches!(released, Ok(()) | Err(LockError::Unavailable(_))), "{released:?}");
     let next = async {
         loop {
-            timer.advance(rewheel::seconds(1));
-            if let Ok(next) = tokio::time::timeout(rewheel::millis(20), waiting.join_next()).await {
+            timer.advance(millis(100));
+            if let Ok(next) = tokio::time::timeout(millis(20), waiting.join_next()).await {
                 return next.unwrap().unwrap().unwrap();
             }
         }
@@ -75,8 +75,8 @@ async fn a_server_that_has_lost_its_data_gives_larger_tokens_and_tells_the_holde
     let told = async {
         while !guard.is_lost() {
             // Its first renewal meets a broken connection.
-            timer.advance(rewheel::seconds(1));
-            tokio::time::sleep(rewheel::millis(5)).await;
+            timer.advance(millis(50));
+            tokio::time::sleep(millis(5)).await;
         }
     };
     in_time(told).await;

@@ -28,6 +28,7 @@ if not is_held(lock) and (#lock.line == 0 or ahead == 0) then
 end
 
 if ARGV[6] ~= 'wait' then
+    if lock.is_tidied then save(lock) end
     return { 'busy', holder(lock) }
 end
 if ahead == nil then
@@ -39,6 +40,8 @@ if ahead == nil then
     save(lock)
 elseif lock.line[ahead + 1].till - now < place_ttl * 2 / 3 then
     lock.line[ahead + 1].till = now + place_ttl
+    save(lock)
+elseif lock.is_tidied then
     save(lock)
 end
 

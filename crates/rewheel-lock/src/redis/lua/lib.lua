@@ -17,13 +17,17 @@ local function load()
     local found = redis.call('HMGET', KEYS[1], 'token', 'holder', 'owner', 'until', 'lease', 'line')
     local lock = { token = tonumber(found[1] or '0'), holder = found[2] or '', owner = found[3] or '', line = {} }
     lock.lease = tonumber(found[5] or '0')
-    -- Nothing ends later than its full time from now: otherwise the clock went back.
-    lock.till = math.min(tonumber(found[4] or '0'), now + lock.lease)
+    -- Nothing ends later than its full time from now: otherwise the clock went back. This must be written, or it would be limited anew
+    -- at each look.
+    local till = tonumber(found[4] or '0')
+    lock.till = math.min(till, now + lock.lease)
+    lock.is_tidied = lock.till ~= till
     for id, till in string.gmatch(found[6] or '', '(%x+):(%d+)') do
-        till = math.min(tonumber(till), now + place_ttl)
-        if till > now then
-            table.insert(lock.line, { id = id, till = till })
+        local limited = math.min(tonumber(till), now + place_ttl)
+        if limited > now then
+            table.insert(lock.line, { id = id, till = limited })
         end
+        lock.is_tidied = lock.is_tidied or limited ~= tonumber(till) or limited <= now
     end
     return lock
 end

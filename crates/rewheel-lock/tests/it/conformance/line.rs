@@ -1,7 +1,7 @@
 //! Cases: requests wait in line.
 
 use crate::subject::{LEASE, LONG, Subject, in_time};
-use rewheel::seconds;
+use rewheel::{minutes, seconds};
 use rewheel_lock::{IfHeld, LINE_MAX, LockError, PLACE_TTL, Turn};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
@@ -11,9 +11,10 @@ pub(crate) async fn serves_requests_in_order(subject: &Subject) {
     let (served, mut tasks) = (Arc::new(Mutex::new(Vec::new())), JoinSet::new());
     for number in 0..6 {
         let locks = if number % 2 == 0 { subject.other.clone() } else { subject.one.clone() };
-        let served = Arc::clone(&served);
+        let (served, clock) = (Arc::clone(&served), subject.clock.clone());
         tasks.spawn(async move {
             let guard = locks.lock("a").wait(LONG).lease(LEASE).acquire().await.unwrap();
+            clock.turn_back(minutes(1));
             served.lock().unwrap().push(number);
             guard.release().await.unwrap();
         });
@@ -32,6 +33,7 @@ pub(crate) async fn a_dead_request_does_not_block_the_line(subject: &Subject) {
     let others = async {
         subject.wait_for_line("a", 2).await;
         guard.release().await.unwrap();
+        subject.keep_places();
         // The lock is free, and the first in line does not take it until its place has expired.
         assert!(subject.one.try_lock("a").await.is_err());
         subject.advance(PLACE_TTL + seconds(1));
@@ -53,7 +55,9 @@ pub(crate) async fn a_dropped_request_leaves_the_line(subject: &Subject) {
 pub(crate) async fn a_request_that_does_not_wait_does_not_overtake(subject: &Subject) {
     let guard = subject.one.lock("a").lease(LEASE).acquire().await.unwrap();
     let (id, _) = subject.ask_and_die("a", IfHeld::Wait).await;
+    subject.keep_places();
     guard.release().await.unwrap();
+    subject.keep_places();
     let error = subject.other.try_lock("a").await.unwrap_err();
     assert!(matches!(error, LockError::Busy { holder: None, .. }), "{error}");
     assert!(error.to_string().ends_with("other requests are first in line"), "{error}");
@@ -65,7 +69,6 @@ pub(crate) async fn a_request_that_does_not_wait_does_not_overtake(subject: &Sub
 
 pub(crate) async fn has_a_limit(subject: &Subject) {
     let _guard = subject.one.lock("a").lease(LEASE).acquire().await.unwrap();
-    // A slow machine may need longer than a place is kept: go back, so that all of them are in line.
     let mut turns = 0;
     loop {
         match subject.ask_and_die("a", IfHeld::Wait).await {
@@ -73,10 +76,11 @@ pub(crate) async fn has_a_limit(subject: &Subject) {
             (_, Turn::Waiting { .. }) => turns += 1,
             (_, turn) => panic!("{turn:?}"),
         }
-        subject.clock.turn_back(PLACE_TTL / 2);
+        subject.keep_places();
         assert!(turns <= LINE_MAX, "the line has no limit");
     }
     assert_eq!(turns, LINE_MAX);
+    subject.keep_places();
     let error = subject.other.lock("a").wait(LONG).acquire().await.unwrap_err();
     assert!(matches!(error, LockError::LineFull { .. }), "{error}");
     assert!(error.to_string().contains("256 waiting requests"), "{error}");
