@@ -23,11 +23,12 @@ const DEAD: i64 = 100_000;
 /// The statements that look for jobs: with each poll and claim.
 const HOT: [&str; 3] = ["lanes", "lane_heads", "claim"];
 
-/// Maximum number of pages that such a statement may read on average, for each call and for each row that it returns. Several times what
-/// is usual, and a tenth of what a call would read that steps over [`DEAD`] rows. An average, because a node that was not scheduled for
-/// seconds reads a whole lane once. It depends neither on the time nor on the size of claims.
-const PAGES_CALL: f64 = 400.0;
-const PAGES_ROW: f64 = 40.0;
+/// Maximum number of pages that such a statement may read on average, for each call and for each row that it returns: several times what
+/// is usual (5 to 25 for a call, 8 to 12 for a job that is claimed), and a small part of what a call reads that steps over [`DEAD`]
+/// rows or over a backlog. An average, because a node that was not scheduled for seconds reads a whole lane once. It depends neither on
+/// the time nor on the size of claims.
+const PAGES_CALL: f64 = 150.0;
+const PAGES_ROW: f64 = 30.0;
 
 /// Timeout for anything in these cells; only a failing cell waits for it.
 const PATIENCE: Duration = Duration::from_secs(120);
