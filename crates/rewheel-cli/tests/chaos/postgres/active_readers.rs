@@ -11,6 +11,10 @@ use tokio::task::JoinSet;
 
 const READERS: usize = 4;
 
+/// What a report or a dashboard of another team might ask.
+const SCAN: &str = "SELECT count(*), sum(length(payload)) FROM chaos.jobs;
+                    SELECT count(*), sum(length(payload)) FROM chaos.finished";
+
 /// Between two scans of a reader.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -25,8 +29,14 @@ async fn readers_of_the_hot_tables_lose_nothing_and_slow_no_statement() {
     let enough = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
-        readers.spawn(read(pressure.database.connect().await, Arc::clone(&enough)));
+        let connection = pressure.database.connect().await;
+        connection.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+        // The first scan takes the snapshot of all.
+        connection.client.batch_execute(SCAN).await.unwrap();
+        readers.spawn(read(connection, Arc::clone(&enough)));
     }
+    pressure.age().await;
+    println!("{} dead rows that vacuum keeps", pressure.keeps_dead_rows().await);
     pressure.count_afresh().await;
     let beside = pressure.trickle("beside", fault_lasts() / 2).await;
     enough.store(true, Ordering::Relaxed);
@@ -37,15 +47,11 @@ async fn readers_of_the_hot_tables_lose_nothing_and_slow_no_statement() {
     pressure.balance(&[("quiet", &quiet), ("beside readers", &beside)]).await;
 }
 
-/// Reads the hot tables until it is enough; returns how often. Its first scan takes the snapshot of all.
+/// Reads the hot tables until it is enough; returns how often.
 async fn read(connection: Connection, enough: Arc<AtomicBool>) -> usize {
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ";
-    connection.client.batch_execute(begin).await.unwrap();
-    let scan = "SELECT count(*), sum(length(payload)) FROM chaos.jobs;
-                SELECT count(*), sum(length(payload)) FROM chaos.finished";
     let mut scans = 0;
     while !enough.load(Ordering::Relaxed) {
-        connection.client.batch_execute(scan).await.unwrap();
+        connection.client.batch_execute(SCAN).await.unwrap();
         scans += 1;
         tokio::time::sleep(PAUSE).await;
     }

@@ -19,11 +19,13 @@ async fn bursts_lose_nothing_and_leave_idle_nodes_as_cheap_as_before() {
     let bursts = fault_lasts().as_secs().div_ceil(EACH.as_secs());
     let mut all: Vec<(String, Submitted)> = Vec::new();
     for burst in 0..bursts {
+        pressure.count_afresh().await;
         let mut submitted = Submitted::new();
         for nth in 0..REQUESTS {
             submitted.extend(pressure.submit(&format!("burst-{burst}-{nth}"), BATCH).await);
         }
         pressure.drained(&submitted).await;
+        pressure.check_pages(&format!("in burst {burst}")).await;
         // What nodes read that have nothing to do, beside the rows that the burst left.
         pressure.count_afresh().await;
         let quiet = pressure.trickle(&format!("quiet-{burst}"), EACH / 2).await;

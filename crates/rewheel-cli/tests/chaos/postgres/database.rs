@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 /// The application name of the cell's own connections, to tell them from those of the nodes.
-const CELL: &str = "chaos-cell";
+pub(crate) const CELL: &str = "chaos-cell";
 
 /// A new database on the server that `REWHEEL_TEST_POSTGRES` names.
 ///

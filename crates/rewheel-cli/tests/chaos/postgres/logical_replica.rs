@@ -29,7 +29,7 @@ async fn a_replica_has_every_row_and_nodes_move_to_it() {
     let mut cell = Cell::start(&old.store, Settings::default()).await;
     let submitter = cell.submit_on();
     replicate(&old, (&from, &to), &new).await;
-    tokio::time::sleep(fault_lasts()).await;
+    tokio::time::sleep(fault_lasts() / 2).await;
     let mut acknowledged = submitter.end().await;
     control(&cell, "pause").await;
     for n in 0..LEFT {

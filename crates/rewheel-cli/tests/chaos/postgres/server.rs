@@ -79,6 +79,11 @@ impl Server {
         self.programs.command(self.folder.path(), name)
     }
 
+    /// Returns what the server has logged since its first start.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     /// Starts it again; returns once it accepts clients.
     pub(crate) async fn go_on(&mut self) {
         let mut postgres = self.command("postgres");
