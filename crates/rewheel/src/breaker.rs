@@ -8,6 +8,7 @@ mod permit;
 mod totals;
 
 pub use self::config::CircuitBreakerBuilder;
+pub(crate) use self::config::Needs;
 pub use self::permit::{OwnedPermit, Permit};
 pub use self::totals::BreakerTotals;
 
@@ -338,6 +339,10 @@ impl<K> KeyedCircuitBreaker<K> {
 
     pub(crate) fn describe(&self) -> String {
         self.shared.template.to_string()
+    }
+
+    pub(crate) fn needs(&self) -> Needs {
+        self.shared.template.needs()
     }
 }
 

@@ -41,7 +41,7 @@ use std::time::Duration;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rewheel::Error<io::Error>> {
-/// let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+/// let breaker = CircuitBreaker::consecutive(10).named("pages").build();
 /// let fetch = Pipeline::new()
 ///     .timeout(seconds(10))
 ///     .retry(Retry::EXTERNAL_API)

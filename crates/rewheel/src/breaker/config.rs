@@ -53,12 +53,36 @@ impl When {
 }
 
 impl Trip {
+    /// Returns the smallest number of failures that can open the breaker.
+    const fn failures_min(&self) -> u64 {
+        match self {
+            Trip::Consecutive { failures } => *failures as u64,
+            Trip::Count { when, .. } | Trip::Time { when, .. } => match when.failures {
+                Threshold::Number(failures) => failures as u64,
+                Threshold::Ratio(ratio) => {
+                    let share = ratio.share_of(when.calls_min as u64);
+                    let reaches = ratio.is_reached_by(share, when.calls_min as u64);
+                    if reaches && share > 0 { share } else { share + 1 }
+                }
+            },
+        }
+    }
+
     pub(super) const fn slow(&self) -> Option<Slow> {
         match self {
             Trip::Count { when, .. } | Trip::Time { when, .. } => when.slow,
             Trip::Consecutive { .. } => None,
         }
     }
+}
+
+/// The settings of a breaker that must fit the retries and timeouts around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// The smallest number of failures that can open the breaker.
+    pub(crate) failures_min: u64,
+    /// When a probe loses its slot.
+    pub(crate) probe_timeout: Duration,
 }
 
 /// Builder of a [`CircuitBreaker`].
@@ -214,6 +238,10 @@ impl CircuitBreakerBuilder {
         let breaker = self.build_unreported();
         breaker.machine.report_built();
         breaker
+    }
+
+    pub(crate) const fn needs(&self) -> Needs {
+        Needs { failures_min: self.trip.failures_min(), probe_timeout: self.probe_timeout }
     }
 
     /// Makes a breaker that the observer hears of at its first change.

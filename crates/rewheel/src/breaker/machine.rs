@@ -3,7 +3,7 @@
 //! While the breaker is closed, calls use atomics only. Everything else is rare, and happens under a lock that is never held
 //! while foreign code runs.
 
-use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
+use super::config::{CircuitBreakerBuilder, Needs, Threshold, Trip, When};
 use super::totals::Totals;
 use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
@@ -378,6 +378,10 @@ impl Machine {
 
     pub(crate) fn describe(&self) -> String {
         self.config.to_string()
+    }
+
+    pub(crate) const fn needs(&self) -> Needs {
+        self.config.needs()
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct Machine {
     nested: bool,
     /// Category of the last failed call.
     last_category: Option<Category>,
+    /// The innermost step, counted from 1, that this attempt waited for; 0 if it waited for none.
+    queued_at: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ impl Machine {
             started: None,
             nested: false,
             last_category: None,
+            queued_at: 0,
         }
     }
 
@@ -222,6 +225,7 @@ impl Machine {
                         Admission::Refused(refused) => Some(refused),
                         Admission::Later(at) => {
                             self.slots[self.depth] = Slot::LimiterLine(line);
+                            self.queued_at = self.depth + 1;
                             let at = plan.clock.convert(at, limiter.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
@@ -237,6 +241,7 @@ impl Machine {
                         bulkhead::Entry::Refused(refused) => Some(refused),
                         bulkhead::Entry::Later(at) => {
                             self.slots[self.depth] = Slot::BulkheadLine(line);
+                            self.queued_at = self.depth + 1;
                             let at = plan.clock.convert(at, bulkhead.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
@@ -395,6 +400,7 @@ impl Machine {
 
     /// Starts the time limit of the next attempt of the retry that has waited.
     fn restart_attempt(&mut self, plan: &Plan) {
+        self.queued_at = 0;
         let Some(index) = self.depth.checked_sub(1) else { return };
         if let (Slot::Retrying { attempt_ends, .. }, Step::Retry(retry)) =
             (&mut self.slots[index], &plan.steps[index])

@@ -48,10 +48,7 @@ impl Machine {
         let class = Class::retry(Category::Timeout);
         // A call that still waited in a queue has attempted nothing.
         let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
-        // An attempt that had all its time and did not answer has failed, also in the eyes of a
-        // breaker inside of the limit. One that was cut with everything else may have just begun.
-        let had_its_time =
-            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
+        let had_its_time = reached == Reached::Yes && self.had_its_time(plan, &over);
         if reached == Reached::Yes {
             // While the retry that knows the number of the attempt is still entered.
             self.report_failure(plan, &class);
@@ -64,6 +61,29 @@ impl Machine {
             (GiveUpReason::Timeout, Verdict::Retry)
         };
         Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
+    }
+
+    /// Returns whether the running attempt had all the time of the limit, and no answer is a failure,
+    /// also for a breaker inside of the limit. An attempt that waited in a queue inside of the limit,
+    /// or that follows another attempt inside of it, may have just begun.
+    fn had_its_time(&self, plan: &Plan, over: &End) -> bool {
+        if self.queued_at > over.index {
+            return false;
+        }
+        if !over.is_deadline && plan.is_limit_of_attempt(over.index) {
+            return true;
+        }
+        let first_since = self.slots[over.index..].iter().find_map(|slot| match slot {
+            Slot::Retrying { attempts_before, .. } => Some(attempts_before.saturating_add(1)),
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
+            | Slot::BulkheadPermit
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => None,
+        });
+        first_since.is_some_and(|first| first == self.attempts)
     }
 
     /// Every limit on time that runs now, outermost first.
