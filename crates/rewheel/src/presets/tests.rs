@@ -137,13 +137,14 @@ fn an_outage_under_load_costs_no_more_than_the_budget() {
         let clock = ManualClock::new();
         let pipeline = pipeline(&class, &clock);
         let attempts = Cell::new(0_u64);
-        // A third of the calls fail: too few for the breaker, so only the budget limits retries.
+        // Too few calls fail for the breaker, so only the budget limits retries.
+        let fails_every = 3 * (u64::from(class.retries) + 1);
         let calls = 3_000_u64;
         for number in 0..calls {
             clock.advance(millis(20));
             let _ = finish(clock.drive(pipeline.run(|_| {
                 attempts.set(attempts.get() + 1);
-                std::future::ready(if number % 3 == 0 { Err(Busy) } else { Ok(()) })
+                std::future::ready(if number % fails_every == 0 { Err(Busy) } else { Ok(()) })
             })));
         }
         let retries = attempts.get() - calls;

@@ -180,11 +180,15 @@ fn not_before_the_call_itself_is_gone() {
 #[test]
 fn a_probe_that_is_cut_with_its_series_says_nothing_and_one_that_had_its_time_opens() {
     let taken = Taken::new();
-    let retry = Retry::fixed(seconds(1));
-    let pipeline = Pipeline::new().timeout(seconds(1)).retry(retry).circuit_breaker(&taken.breaker);
-    let _ = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
-    assert_eq!(taken.breaker.state(), BreakerState::HalfOpen);
-    let pipeline = Pipeline::new().timeout(seconds(1)).circuit_breaker(&taken.breaker);
+    // The limiter refuses the first round, so the call has only the rest of the time.
+    let limiter =
+        RateLimiter::per_second(1).burst(1).wait_max(Duration::ZERO).clock(&taken.clock).build();
+    limiter.check().unwrap();
+    let retrying = Pipeline::new().timeout(seconds(5)).retry(Retry::fixed(seconds(3)));
+    let pipeline = retrying.rate_limiter(&limiter).circuit_breaker(&taken.breaker);
+    let (_, calls) = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
+    assert_eq!((calls, taken.breaker.state()), (1, BreakerState::HalfOpen));
+    let pipeline = Pipeline::new().timeout(seconds(1)).retry(FIVE).circuit_breaker(&taken.breaker);
     let _ = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
     assert_eq!(taken.breaker.state(), BreakerState::Open);
 }
