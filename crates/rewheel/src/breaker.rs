@@ -50,7 +50,8 @@ use std::time::Duration;
 /// ```
 ///
 /// Only failures of the dependency count: an error of category [`Rejected`](crate::Category::Rejected) shows that the
-/// dependency works, and counts as a success, and a cancelled call does not count. Only a failure or a slow call can open a
+/// dependency works, and counts as a success. A cancelled call does not count, nor does a call that another policy of this
+/// process refused, such as a rate limiter inside. Only a failure or a slow call can open a
 /// breaker. A result that arrives after the breaker has changed its state is ignored.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
@@ -368,6 +369,9 @@ impl Outcome {
     }
 
     pub(crate) fn of_class(class: &Class) -> Option<Outcome> {
+        if class.is_refusal() {
+            return None;
+        }
         if class.verdict == Verdict::Done || class.category == Category::Rejected {
             Some(Outcome::Success)
         } else {

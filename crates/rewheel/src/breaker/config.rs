@@ -96,6 +96,7 @@ pub struct CircuitBreakerBuilder {
     pub(super) successes_to_close: u32,
     pub(super) probe_timeout: Duration,
     pub(super) counts_calls: bool,
+    pub(super) counts_dropped: bool,
     pub(super) name: Cow<'static, str>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -111,6 +112,7 @@ impl CircuitBreakerBuilder {
             successes_to_close: 1,
             probe_timeout: Duration::from_secs(60),
             counts_calls: false,
+            counts_dropped: false,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             random: Random::thread(),
@@ -230,6 +232,24 @@ impl CircuitBreakerBuilder {
     #[must_use]
     pub const fn count_calls(mut self) -> CircuitBreakerBuilder {
         self.counts_calls = true;
+        self
+    }
+
+    /// Counts a call that is dropped before it has a result as a failure. Off by default, because a caller may drop a call for any
+    /// reason. Use it if callers put a timeout of their own around calls, such as `tokio::time::timeout`: without it, the breaker
+    /// never sees a dependency that hangs.
+    ///
+    /// ```
+    /// use rewheel::CircuitBreaker;
+    ///
+    /// let breaker = CircuitBreaker::consecutive(1).count_dropped_calls().build();
+    /// drop(breaker.acquire()?);
+    /// assert!(breaker.acquire().is_err());
+    /// # Ok::<_, rewheel::Refused>(())
+    /// ```
+    #[must_use]
+    pub const fn count_dropped_calls(mut self) -> CircuitBreakerBuilder {
+        self.counts_dropped = true;
         self
     }
 

@@ -172,6 +172,12 @@ impl Machine {
         }
     }
 
+    /// Counts a call that was dropped without a result, if such calls count.
+    #[inline]
+    pub(crate) fn record_dropped(&self, token: Token) {
+        self.record(token, self.config.counts_dropped.then_some(Outcome::Failure));
+    }
+
     /// Counts a finished call that is not a probe. Such a call has nothing to release, so it may also be dropped.
     #[inline]
     pub(crate) fn record_passed(&self, token: Token, outcome: Outcome) {

@@ -67,6 +67,10 @@ pub(super) struct Machine {
     last_category: Option<Category>,
     /// The innermost step, counted from 1, that this attempt waited for; 0 if it waited for none.
     queued_at: usize,
+    /// Whether the last call failed in a way that another attempt may not.
+    repeatable: bool,
+    /// Whether the run was dropped during a call.
+    is_dropped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +100,8 @@ impl Machine {
             nested: false,
             last_category: None,
             queued_at: 0,
+            repeatable: false,
+            is_dropped: false,
         }
     }
 
@@ -149,6 +155,7 @@ impl Machine {
             (verdict, _) => verdict,
         };
         if verdict != Verdict::Done {
+            self.repeatable = matches!(verdict, Verdict::Retry | Verdict::RetryAfter(_));
             self.report_failure(plan, class);
         }
         self.leave(plan, class, verdict, None, Reached::Yes)
@@ -160,6 +167,12 @@ impl Machine {
         let refused = Refused::new(GiveUpReason::Cancelled, None);
         self.report_end(plan, Verdict::Stop, refused);
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
+    }
+
+    /// Gives back everything when the run itself is dropped.
+    pub(super) fn release_dropped(&mut self, plan: &Plan) {
+        self.is_dropped = self.state == State::Calling;
+        self.release(plan, 0);
     }
 
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
@@ -392,6 +405,11 @@ impl Machine {
             |limit: Option<Duration>| limit.map_or(Moment::NEVER, |limit| started.plus(limit));
         let mut position = Position::starting_at(1);
         position.suppress_if_nested(retry, self.nested);
+        if position.is_suppressed()
+            && let Some(observer) = &plan.observer
+        {
+            observer.observe(&Event::RetrySuppressed { name: &plan.name });
+        }
         let (deadline, attempt_ends) =
             (end(retry.deadline_limit()), end(retry.attempt_timeout_limit()));
         let attempts_before = self.attempts;

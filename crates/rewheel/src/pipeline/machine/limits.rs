@@ -4,7 +4,7 @@ use super::{Machine, Need, Reached, Slot, State};
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
 use crate::error::{GiveUpReason, Refused};
-use crate::pipeline::Plan;
+use crate::pipeline::{Plan, Step};
 
 /// A limit on time that runs now, and the step that it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +55,26 @@ impl Machine {
         }
         self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
         let (why, verdict) = if over.is_deadline {
+            let why = self.reason_of_deadline(over.index);
             self.release(plan, over.index);
-            (GiveUpReason::Deadline, Verdict::Stop)
+            (why, Verdict::Stop)
         } else {
             (GiveUpReason::Timeout, Verdict::Retry)
         };
         Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
+    }
+
+    fn reason_of_deadline(&self, index: usize) -> GiveUpReason {
+        match &self.slots[index] {
+            Slot::Retrying { position, .. } => position.reason(GiveUpReason::Deadline),
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
+            | Slot::BulkheadPermit
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => GiveUpReason::Deadline,
+        }
     }
 
     /// Returns whether the running attempt had all the time of the limit, and no answer is a failure,
@@ -73,17 +87,13 @@ impl Machine {
         if !over.is_deadline && plan.is_limit_of_attempt(over.index) {
             return true;
         }
-        let first_since = self.slots[over.index..].iter().find_map(|slot| match slot {
-            Slot::Retrying { attempts_before, .. } => Some(attempts_before.saturating_add(1)),
-            Slot::Empty
-            | Slot::Ends(_)
-            | Slot::Permit(_)
-            | Slot::KeyedPermit(_)
-            | Slot::BulkheadPermit
-            | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => None,
-        });
-        first_since.is_some_and(|first| first == self.attempts)
+        let mut inside = self.slots.iter().zip(&plan.steps).skip(over.index);
+        inside.all(|pair| match pair {
+            (Slot::Retrying { position, .. }, Step::Retry(retry)) => {
+                !position.attempt(retry).is_retry()
+            }
+            _ => true,
+        })
     }
 
     /// Every limit on time that runs now, outermost first.
