@@ -309,7 +309,12 @@ fn after_failure(
     if let Some(previous) = history.previous {
         series.set_previous(previous);
     }
-    let after = match series.after(verdict, Duration::ZERO, random) {
+    // A job can wait: it comes back after the longest allowed delay, where a call would give up.
+    let allowed = match verdict {
+        Verdict::RetryAfter(asked) => Verdict::RetryAfter(asked.min(policy.retry_after_max)),
+        verdict @ (Verdict::Done | Verdict::Retry | Verdict::Stop) => verdict,
+    };
+    let after = match series.after(allowed, Duration::ZERO, random) {
         Step::Wait(after) => stretched(after, policy),
         // A failure judged as done is still not a success.
         Step::Return | Step::GiveUp(_) => return give_up(failure, policy),

@@ -36,6 +36,7 @@ mod problem;
 mod body;
 mod kept;
 mod header;
+mod multipart;
 mod layer;
 mod health;
 

@@ -357,6 +357,18 @@ impl Backoff {
         random.between(low, high)
     }
 
+    /// Returns the longest delay after `attempt` failed, if it depends only on that.
+    pub(crate) const fn longest(&self, attempt: u32, failure_ratio: Ratio) -> Option<u64> {
+        match self.growth {
+            Growth::Decorrelated { .. } | Growth::Custom(_) => None,
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Adaptive { .. } => Some(self.range(attempt, failure_ratio).1),
+        }
+    }
+
     /// Returns the limits of the delay in nanoseconds, for every shape that is not a function.
     const fn range(&self, attempt: u32, failure_ratio: Ratio) -> (u64, u64) {
         let (low, high) = self.growth.after(attempt, failure_ratio, self.delay_max);

@@ -8,6 +8,7 @@ mod permit;
 mod totals;
 
 pub use self::config::CircuitBreakerBuilder;
+pub(crate) use self::config::Needs;
 pub use self::permit::{OwnedPermit, Permit};
 pub use self::totals::BreakerTotals;
 
@@ -49,7 +50,8 @@ use std::time::Duration;
 /// ```
 ///
 /// Only failures of the dependency count: an error of category [`Rejected`](crate::Category::Rejected) shows that the
-/// dependency works, and counts as a success, and a cancelled call does not count. Only a failure or a slow call can open a
+/// dependency works, and counts as a success. A cancelled call does not count, nor does a call that another policy of this
+/// process refused, such as a rate limiter inside. Only a failure or a slow call can open a
 /// breaker. A result that arrives after the breaker has changed its state is ignored.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
@@ -339,6 +341,10 @@ impl<K> KeyedCircuitBreaker<K> {
     pub(crate) fn describe(&self) -> String {
         self.shared.template.to_string()
     }
+
+    pub(crate) fn needs(&self) -> Needs {
+        self.shared.template.needs()
+    }
 }
 
 fn stopped<E>(error: E) -> Error<E> {
@@ -363,6 +369,9 @@ impl Outcome {
     }
 
     pub(crate) fn of_class(class: &Class) -> Option<Outcome> {
+        if class.is_refusal() {
+            return None;
+        }
         if class.verdict == Verdict::Done || class.category == Category::Rejected {
             Some(Outcome::Success)
         } else {

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::observer::{Observer, refused};
-use crate::queue::{Queue, Ticket};
+use crate::queue::{Queue, Released, TURN_MAX, Ticket};
 use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use crate::sync::{Mutex, lock};
 use std::borrow::Cow;
@@ -41,6 +41,13 @@ struct State {
     queue: Queue,
 }
 
+impl State {
+    /// Wakes those before this ticket that left a free slot unused.
+    fn ask_if_free(&mut self, ticket: Option<Ticket>, now: Moment) -> Released {
+        if self.free > 0 { self.queue.ask_those_before(ticket, now) } else { Released::default() }
+    }
+}
+
 impl Bulkhead {
     /// Sets the number of concurrent calls. Other calls are refused unless
     /// [`queue_max`](BulkheadBuilder::queue_max) lets them wait.
@@ -74,8 +81,13 @@ impl Bulkhead {
     pub fn try_acquire(&self) -> Result<BulkheadPermit, Refused> {
         let mut state = lock(&self.shared.state);
         if state.free == 0 || !state.queue.is_empty() {
-            drop(state);
-            return Err(self.refused());
+            let now = self.shared.config.clock.now();
+            if state.free == 0 || !state.queue.is_passed(now) {
+                let asked = state.ask_if_free(None, now);
+                drop(state);
+                asked.wake();
+                return Err(self.refused());
+            }
         }
         state.free -= 1;
         drop(state);
@@ -160,7 +172,11 @@ impl Bulkhead {
     pub(crate) fn release(&self) {
         let mut state = lock(&self.shared.state);
         state.free += 1;
-        let next = state.queue.first();
+        let next = if state.queue.is_empty() {
+            None
+        } else {
+            state.queue.wake_next(self.shared.config.clock.now())
+        };
         drop(state);
         if let Some(waker) = next {
             waker.wake();
@@ -221,40 +237,67 @@ impl Waiting {
         if config.observer.is_some() {
             self.since.get_or_insert_with(|| config.clock.now());
         }
-        let mut guard = lock(state);
-        let state = &mut *guard;
-        let is_turn = match self.ticket {
-            Some(ticket) => state.queue.is_turn(ticket, waker),
-            None => state.queue.is_empty(),
-        };
-        if is_turn && state.free > 0 {
-            state.free -= 1;
+        // A waker is cloned outside of the lock, and only if the caller has to wait.
+        let mut fresh = self.ticket.is_some().then(|| waker.clone());
+        loop {
+            let mut guard = lock(state);
+            let state = &mut *guard;
+            let is_alone = self.ticket.is_none() && state.queue.is_empty();
+            let now = if is_alone && state.free > 0 { Moment::ZERO } else { config.clock.now() };
+            let is_turn = match self.ticket {
+                Some(ticket) => state.queue.is_turn(ticket, now),
+                None => state.queue.is_passed(now),
+            };
+            if is_turn && state.free > 0 {
+                state.free -= 1;
+                drop(guard);
+                self.leave(bulkhead);
+                bulkhead.admitted(self.since);
+                return Entry::Entered;
+            }
+            let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
+            let joins = self.ticket.is_none();
+            let expired = if joins {
+                state.queue.make_room(config.queue_max, now)
+            } else {
+                Released::default()
+            };
+            let is_full = joins && state.queue.len() >= config.queue_max;
+            if is_full || now >= gives_up_at {
+                drop(guard);
+                expired.wake();
+                self.leave(bulkhead);
+                return Entry::Refused(bulkhead.refused());
+            }
+            let Some(waker) = fresh.take() else {
+                drop(guard);
+                expired.wake();
+                fresh = Some(waker.clone());
+                continue;
+            };
+            let answered = match self.ticket {
+                Some(ticket) => state.queue.answer(ticket, waker),
+                None => {
+                    self.ticket = Some(state.queue.join(waker, gives_up_at));
+                    Released::default()
+                }
+            };
+            let asked =
+                if is_turn { Released::default() } else { state.ask_if_free(self.ticket, now) };
             drop(guard);
-            self.leave(bulkhead);
-            bulkhead.admitted(self.since);
-            return Entry::Entered;
+            [expired, answered, asked].into_iter().for_each(Released::wake);
+            // Those before may not answer, so it asks again.
+            let asks_at = if is_turn { Moment::NEVER } else { now.plus(TURN_MAX) };
+            return Entry::Later(asks_at.min(gives_up_at));
         }
-        let full = self.ticket.is_none() && state.queue.len() >= config.queue_max;
-        let now = if full { Moment::ZERO } else { config.clock.now() };
-        let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
-        if full || now >= gives_up_at {
-            drop(guard);
-            self.leave(bulkhead);
-            return Entry::Refused(bulkhead.refused());
-        }
-        if self.ticket.is_none() {
-            self.ticket = Some(state.queue.join(waker));
-        }
-        Entry::Later(gives_up_at)
     }
 
     /// Leaves the queue, and wakes the next caller.
     pub(crate) fn leave(&mut self, bulkhead: &Bulkhead) {
         let Some(ticket) = self.ticket.take() else { return };
-        let next = lock(&bulkhead.shared.state).queue.leave(ticket);
-        if let Some(waker) = next {
-            waker.wake();
-        }
+        let now = bulkhead.shared.config.clock.now();
+        let released = lock(&bulkhead.shared.state).queue.leave(ticket, now);
+        released.wake();
     }
 }
 

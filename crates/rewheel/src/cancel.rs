@@ -89,15 +89,29 @@ pub(crate) struct Registration {
 impl Registration {
     /// Replaces the waker, if it is a different one.
     fn update(&self, waker: &Waker) {
-        if let Some(registered) = self.token.waiters().wakers.get_mut(&self.id) {
-            registered.clone_from(waker);
+        let mut waiters = self.token.waiters();
+        let registered = waiters.wakers.get_mut(&self.id);
+        if registered.is_none_or(|registered| registered.will_wake(waker)) {
+            return;
         }
+        drop(waiters);
+        // Cloning and dropping a waker runs foreign code, which may use this token: not under the lock.
+        let waker = waker.clone();
+        let mut waiters = self.token.waiters();
+        let before = match waiters.wakers.get_mut(&self.id) {
+            Some(registered) => std::mem::replace(registered, waker),
+            // Cancelled meanwhile: the caller checks for that next.
+            None => waker,
+        };
+        drop(waiters);
+        drop(before);
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.token.waiters().wakers.remove(&self.id);
+        let waker = self.token.waiters().wakers.remove(&self.id);
+        drop(waker);
     }
 }
 

@@ -36,6 +36,7 @@ pub use self::matcher::Matcher;
 pub use self::retry_after::{RetryAfter, grpc_pushback};
 pub use self::status::{StatusSet, StatusSetError};
 
+use crate::error::GiveUpReason;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -210,6 +211,8 @@ enum Repr {
     // Stored as a number, so that classifying an HTTP response does not allocate.
     Number(u32),
     Text(Cow<'static, str>),
+    /// A policy of this process refused the call: nothing was learned about the dependency.
+    Refusal(GiveUpReason),
 }
 
 impl fmt::Display for Code {
@@ -217,6 +220,7 @@ impl fmt::Display for Code {
         match &self.0 {
             Repr::Number(number) => write!(f, "{number}"),
             Repr::Text(text) => f.write_str(text),
+            Repr::Refusal(why) => f.write_str(why.as_str()),
         }
     }
 }
@@ -274,6 +278,18 @@ impl Class {
     /// A permanent failure.
     pub const fn stop(category: Category) -> Class {
         Class { verdict: Verdict::Stop, category, code: None }
+    }
+
+    /// Marks a refusal by a policy of this process, which says nothing about the dependency.
+    #[must_use]
+    pub(crate) fn of_refusal(mut self, why: GiveUpReason) -> Class {
+        self.code = Some(Code(Repr::Refusal(why)));
+        self
+    }
+
+    /// Returns whether a policy of this process refused the call.
+    pub(crate) const fn is_refusal(&self) -> bool {
+        matches!(self.code, Some(Code(Repr::Refusal(_))))
     }
 
     /// Adds the failure's own code.

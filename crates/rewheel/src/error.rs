@@ -31,6 +31,9 @@ pub enum GiveUpReason {
     Cancelled,
     /// An outer retry is running around this retry and will repeat the call.
     Nested,
+    /// The called service asked for a longer delay than
+    /// [`retry_after_max`](crate::Retry::retry_after_max) allows. An earlier attempt would fail.
+    RetryAfterTooLong,
 }
 
 impl GiveUpReason {
@@ -48,6 +51,25 @@ impl GiveUpReason {
             GiveUpReason::BulkheadFull => "bulkhead_full",
             GiveUpReason::Cancelled => "cancelled",
             GiveUpReason::Nested => "nested",
+            GiveUpReason::RetryAfterTooLong => "retry_after_too_long",
+        }
+    }
+
+    /// Returns whether a policy refused the call before it was made.
+    const fn is_refusal(self) -> bool {
+        match self {
+            GiveUpReason::CircuitOpen
+            | GiveUpReason::RateLimited
+            | GiveUpReason::AboveBurst
+            | GiveUpReason::BulkheadFull => true,
+            GiveUpReason::Stopped
+            | GiveUpReason::AttemptsExhausted
+            | GiveUpReason::Deadline
+            | GiveUpReason::Timeout
+            | GiveUpReason::BudgetExhausted
+            | GiveUpReason::Cancelled
+            | GiveUpReason::Nested
+            | GiveUpReason::RetryAfterTooLong => false,
         }
     }
 
@@ -64,6 +86,9 @@ impl GiveUpReason {
             GiveUpReason::BulkheadFull => "the bulkhead is full",
             GiveUpReason::Cancelled => "the call was cancelled",
             GiveUpReason::Nested => "an outer retry repeats the call",
+            GiveUpReason::RetryAfterTooLong => {
+                "the called service asked for a longer delay than the policy allows"
+            }
         }
     }
 }
@@ -101,17 +126,20 @@ impl Classify for Refused {
             GiveUpReason::CircuitOpen => (Category::CircuitOpen, false),
             GiveUpReason::Deadline => (Category::Deadline, false),
             GiveUpReason::Cancelled => (Category::Cancelled, false),
-            GiveUpReason::BudgetExhausted => (Category::Throttled, false),
+            GiveUpReason::BudgetExhausted | GiveUpReason::RetryAfterTooLong => {
+                (Category::Throttled, false)
+            }
             GiveUpReason::AboveBurst => (Category::Rejected, false),
             // The outer retry repeats the call, including an attempt that timed out.
             GiveUpReason::Nested => (Category::Unknown, true),
             GiveUpReason::Stopped | GiveUpReason::AttemptsExhausted => (Category::Unknown, false),
         };
-        match (may_pass, self.retry_in) {
+        let class = match (may_pass, self.retry_in) {
             (true, Some(delay)) => Class::retry_after(category, delay),
             (true, None) => Class::retry(category),
             (false, _) => Class::stop(category),
-        }
+        };
+        if self.why.is_refusal() { class.of_refusal(self.why) } else { class }
     }
 }
 
@@ -142,6 +170,8 @@ struct GivenUp<E> {
     elapsed: Duration,
     /// Category of the last failure, unless `refused` already says it.
     category: Option<Category>,
+    /// Whether another attempt may succeed, although no policy made one.
+    repeatable: bool,
     last: Option<E>,
 }
 
@@ -153,13 +183,37 @@ impl<E> Error<E> {
         elapsed: Duration,
         last: Option<E>,
     ) -> Error<E> {
-        Error(Box::new(GivenUp { refused, attempts, elapsed, category: None, last }))
+        let repeatable = false;
+        Error(Box::new(GivenUp { refused, attempts, elapsed, category: None, repeatable, last }))
     }
 
     #[must_use]
     pub(crate) fn with_category(mut self, category: Option<Category>) -> Error<E> {
         self.0.category = category;
         self
+    }
+
+    #[must_use]
+    pub(crate) fn with_repeatable(mut self, repeatable: bool) -> Error<E> {
+        self.0.repeatable = repeatable;
+        self
+    }
+
+    /// Returns whether the same call may succeed later, for a durable job: not if the error is
+    /// permanent, if the caller cancelled, or if an outer retry repeats the call anyway.
+    pub(crate) const fn may_succeed_later(&self) -> bool {
+        match self.0.refused.why {
+            GiveUpReason::Stopped => self.0.repeatable,
+            GiveUpReason::Cancelled | GiveUpReason::Nested | GiveUpReason::AboveBurst => false,
+            GiveUpReason::AttemptsExhausted
+            | GiveUpReason::Deadline
+            | GiveUpReason::Timeout
+            | GiveUpReason::BudgetExhausted
+            | GiveUpReason::RetryAfterTooLong
+            | GiveUpReason::CircuitOpen
+            | GiveUpReason::RateLimited
+            | GiveUpReason::BulkheadFull => true,
+        }
     }
 
     /// Returns the category of the last failure.
@@ -266,9 +320,9 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
     /// assert!(sync().unwrap_err().to_string().ends_with("no attempts are left: busy"));
     /// ```
     pub fn boxed(self) -> Error<BoxedError> {
-        let GivenUp { refused, attempts, elapsed, category, last } = *self.0;
+        let GivenUp { refused, attempts, elapsed, category, repeatable, last } = *self.0;
         let last = last.map(|last| BoxedError(last.into()));
-        Error(Box::new(GivenUp { refused, attempts, elapsed, category, last }))
+        Error(Box::new(GivenUp { refused, attempts, elapsed, category, repeatable, last }))
     }
 }
 
@@ -293,7 +347,8 @@ impl<E: Classify> Classify for Error<E> {
             (
                 GiveUpReason::AttemptsExhausted
                 | GiveUpReason::Deadline
-                | GiveUpReason::BudgetExhausted,
+                | GiveUpReason::BudgetExhausted
+                | GiveUpReason::RetryAfterTooLong,
                 Some(last),
             ) => {
                 let class = last.classify();
@@ -304,9 +359,12 @@ impl<E: Classify> Classify for Error<E> {
                     Some(_) | None => Class { verdict: Verdict::Stop, ..class },
                 }
             }
-            (GiveUpReason::AttemptsExhausted | GiveUpReason::BudgetExhausted, None) => {
-                Class::stop(self.category())
-            }
+            (
+                GiveUpReason::AttemptsExhausted
+                | GiveUpReason::BudgetExhausted
+                | GiveUpReason::RetryAfterTooLong,
+                None,
+            ) => Class::stop(self.category()),
             (GiveUpReason::Nested, None) => Class::retry(self.category()),
             (
                 GiveUpReason::Stopped

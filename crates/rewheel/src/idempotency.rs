@@ -73,8 +73,11 @@ const PRUNE_LIMIT: usize = 256;
 /// How long to repeat a request while the store is unavailable.
 const PATIENCE: Duration = millis(150);
 
-/// The same for storing the response of completed work, up to this limit: a caller waits for it.
+/// The longest time to store the response of completed work, or to release a key: a caller waits for it, also if the store hangs.
 const FINISH_PATIENCE_MAX: Duration = seconds(10);
+
+/// The longest time that a caller waits for a prune.
+const PRUNE_PATIENCE: Duration = millis(500);
 
 /// Runs work once per key. Clones share everything.
 #[derive(Clone, Debug)]
@@ -83,6 +86,7 @@ pub struct Idempotency {
     lease: Duration,
     keep: Duration,
     wait: Duration,
+    work_max: Duration,
     after_crash: AfterCrash,
     clock: Clock,
     random: Random,
@@ -134,6 +138,11 @@ pub enum IdempotencyError<E> {
         "a call with this idempotency key was interrupted before it finished: check what it did; to repeat it, use a new key"
     )]
     Unknown,
+    /// The work took longer than [`Idempotency::work_max`] and was dropped. It is not known what it did.
+    #[error(
+        "the work took longer than its limit and was stopped: check what it did before you repeat the request"
+    )]
+    TimedOut,
     /// The key was used for a different request.
     #[error("this idempotency key was used for a different request: use a new key")]
     Reused,
@@ -143,13 +152,15 @@ pub enum IdempotencyError<E> {
 }
 
 impl Idempotency {
-    /// Keeps keys in a store for one day, with a lease of 30 seconds; refuses concurrent requests for a running key.
+    /// Keeps keys in a store for one day, with a lease of 30 seconds; refuses concurrent requests for a running key, and stops
+    /// work after an hour.
     pub fn new(store: impl IdempotencyStore + 'static) -> Idempotency {
         Idempotency {
             store: Arc::new(store),
             lease: seconds(30),
             keep: seconds(86_400),
             wait: Duration::ZERO,
+            work_max: seconds(3_600),
             after_crash: AfterCrash::default(),
             clock: Clock::system(),
             random: Random::thread(),
@@ -177,6 +188,15 @@ impl Idempotency {
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Idempotency {
         self.wait = wait;
+        self
+    }
+
+    /// Sets how long the work may run; the default is an hour. Work that takes longer is dropped, and its key is treated as after a
+    /// crash (see [`after_crash`](Idempotency::after_crash)), because it is not known what the work did. Without this limit, work
+    /// that hangs would keep its key for ever, also after its caller has given up.
+    #[must_use]
+    pub fn work_max(mut self, work_max: Duration) -> Idempotency {
+        self.work_max = work_max;
         self
     }
 
@@ -218,7 +238,10 @@ impl Idempotency {
             Entry::Unknown => return Err(IdempotencyError::Unknown),
             Entry::Reused => return Err(IdempotencyError::Reused),
         };
-        match run.hold(work(run.ticket())).await {
+        let Some(worked) = run.hold_for_work_max(work(run.ticket())).await else {
+            return Err(IdempotencyError::TimedOut);
+        };
+        match worked {
             Ok(bytes) => match run.finish(&bytes).await {
                 Ok(Finished::Lost) => Err(IdempotencyError::InFlight { left: Duration::ZERO }),
                 Ok(Finished::Stored | Finished::Already) | Err(_) => {
@@ -324,7 +347,7 @@ impl Idempotency {
     async fn prune_at_times(&self) {
         if self.runs.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             // A later prune repeats it.
-            let _ = self.prune().await;
+            unless(self.clock.sleep(PRUNE_PATIENCE), self.prune()).await;
         }
     }
 
@@ -394,6 +417,13 @@ impl Run {
         .await
     }
 
+    /// Like [`hold`](Run::hold), but drops the work after [`Idempotency::work_max`] and returns `None`. Do not release the key
+    /// then: it is not known what the work did.
+    pub async fn hold_for_work_max<F: Future>(&self, work: F) -> Option<F::Output> {
+        let Idempotency { clock, work_max, .. } = &self.idempotency;
+        unless(clock.sleep(*work_max), self.hold(work)).await
+    }
+
     /// Stores the response. While the store is unavailable, it tries again, as long as this run most likely still has the key. If
     /// the response is not stored, a later request runs the work again.
     ///
@@ -403,7 +433,13 @@ impl Run {
         let Idempotency { store, lease, .. } = &self.idempotency;
         let finish = || store.finish(&self.ticket, answer);
         let patience = (*lease / 2).min(FINISH_PATIENCE_MAX);
-        let finished = self.hold(self.idempotency.insist(patience, finish)).await?;
+        // A store that hangs must not withhold a response that exists.
+        let clock = &self.idempotency.clock;
+        let insisting = self.hold(self.idempotency.insist(patience, finish));
+        let finished = unless(clock.sleep(FINISH_PATIENCE_MAX), insisting).await;
+        let finished = finished.unwrap_or_else(|| {
+            Err(IdempotencyStoreError::Unavailable("the store did not answer in time".into()))
+        })?;
         self.idempotency.prune_at_times().await;
         Ok(finished)
     }
@@ -411,7 +447,8 @@ impl Run {
     /// Releases the key, so that the next request runs the work. If the store is unavailable, the key is released when the lease expires.
     pub async fn release(&self) {
         let Idempotency { store, .. } = &self.idempotency;
-        let _ = self.idempotency.insist(PATIENCE, || store.release(&self.ticket)).await;
+        let releasing = self.idempotency.insist(PATIENCE, || store.release(&self.ticket));
+        unless(self.idempotency.clock.sleep(FINISH_PATIENCE_MAX), releasing).await;
         self.idempotency.prune_at_times().await;
     }
 }

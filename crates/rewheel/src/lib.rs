@@ -112,8 +112,8 @@ pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
 pub use self::presets::ServiceClass;
 pub use self::random::Random;
 pub use self::retry::{
-    Attempt, Call, FailedCall, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
-    Spill, SpillError, SpillOutcome, Step,
+    Attempt, Call, FailedCall, Inner, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying,
+    Series, Spill, SpillError, SpillOutcome, Step,
 };
 pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
@@ -125,8 +125,8 @@ pub mod call {
     pub use crate::pipeline::OwnedKey;
     pub use crate::pipeline::{InPipeline, NoKey, PipelineCall, Policies, WithKey};
     pub use crate::retry::{
-        Blocks, ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry,
-        OnSuccess, Options, OrWhenOk, Plain, Setup, marker,
+        Blocks, ByClassify, ByJudge, ByMatcher, ByWhen, Extras, HasHooks, Hooks, Judge, NoteGiveUp,
+        OnGiveUp, OnRetry, OnSuccess, Options, OrWhenOk, Plain, Setup, marker,
     };
 }
 

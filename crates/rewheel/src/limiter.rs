@@ -176,17 +176,24 @@ impl RateLimiter {
     /// # Ok::<_, rewheel::Refused>(())
     /// ```
     pub fn available(&self) -> u32 {
-        let Shared { state, waiting, config, .. } = &*self.shared;
+        let Shared { waiting, config, .. } = &*self.shared;
         if waiting.load(Ordering::Relaxed) > 0 {
             return 0;
         }
-        let now = config.clock.now();
-        let available = match (state, config.rule) {
+        u32::try_from(self.tokens(config.clock.now())).unwrap_or(u32::MAX)
+    }
+
+    /// Returns how many calls the limit would admit now, if nobody waited.
+    fn tokens(&self, now: Moment) -> u64 {
+        match (&self.shared.state, self.shared.config.rule) {
             (State::Bucket(bucket), _) => bucket.available(now),
             (State::Window(window), Rule::Window(limit)) => lock(window).available(limit, now),
             (State::Window(_), Rule::Bucket(_)) => 0,
-        };
-        u32::try_from(available).unwrap_or(u32::MAX)
+        }
+    }
+
+    fn has_tokens(&self, n: u32, now: Moment) -> bool {
+        self.tokens(now) >= u64::from(n)
     }
 
     /// Returns its name, if it has one.
@@ -205,8 +212,10 @@ impl RateLimiter {
 
     /// Checks a sliding window, or finds that other callers wait.
     fn check_in_turn(&self, n: u32) -> Result<(), Refused> {
-        let taken = if self.shared.waiting.load(Ordering::Relaxed) == 0 {
-            self.take(n, self.shared.config.clock.now())
+        let now = self.shared.config.clock.now();
+        let nobody_waits = self.shared.waiting.load(Ordering::Relaxed) == 0;
+        let taken = if nobody_waits || self.passes_waiting(n, now) {
+            self.take(n, now)
         } else {
             Err(self.refusal_while_others_wait(n))
         };

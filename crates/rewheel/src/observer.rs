@@ -126,6 +126,13 @@ pub enum Event<'a> {
         /// Total time, including waits.
         elapsed: Duration,
     },
+    /// A retry makes only one attempt, because it runs inside an attempt of another retry, which
+    /// repeats the call. See [`Retry::nested`](crate::Retry::nested) and
+    /// [`Retry::inner`](crate::Retry::inner).
+    RetrySuppressed {
+        /// Name of the call.
+        name: &'a str,
+    },
     /// A breaker, a limiter, a bulkhead or a budget refused a call.
     Refused {
         /// Name of the policy that refused.

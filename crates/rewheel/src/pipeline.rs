@@ -41,7 +41,7 @@ use std::time::Duration;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rewheel::Error<io::Error>> {
-/// let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+/// let breaker = CircuitBreaker::consecutive(10).named("pages").build();
 /// let fetch = Pipeline::new()
 ///     .timeout(seconds(10))
 ///     .retry(Retry::EXTERNAL_API)
@@ -74,8 +74,10 @@ struct Plan {
     observer: Option<Arc<dyn Observer>>,
     /// Whether anything but the call itself happens when a call succeeds at once. Every call asks.
     does_anything: bool,
-    /// Whether a retry inside of this pipeline may leave the repeating to it. Every poll asks.
+    /// Whether it may make more than one attempt.
     repeats: bool,
+    /// Whether a retry inside of this pipeline leaves the repeating to it. Every poll asks.
+    suppresses: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -232,6 +234,8 @@ impl<K> Pipeline<K> {
             || plan.clock.is_manual();
         plan.repeats =
             plan.steps.iter().any(|s| matches!(s, Step::Retry(retry) if retry.repeats()));
+        plan.suppresses =
+            plan.steps.iter().any(|s| matches!(s, Step::Retry(retry) if retry.suppresses()));
         self
     }
 }
@@ -250,9 +254,13 @@ impl Plan {
         }
     }
 
-    #[inline]
     const fn repeats(&self) -> bool {
         self.repeats
+    }
+
+    #[inline]
+    const fn suppresses(&self) -> bool {
+        self.suppresses
     }
 }
 

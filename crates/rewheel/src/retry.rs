@@ -19,7 +19,7 @@ pub use self::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
 pub use self::options::{Extras, Options, Plain, Setup};
 pub(crate) use self::series::Position;
 pub use self::series::{Attempt, Series, Step};
-pub use self::spill::{Blocks, FailedCall, Spill, SpillError, SpillOutcome};
+pub use self::spill::{Blocks, FailedCall, HasHooks, NoteGiveUp, Spill, SpillError, SpillOutcome};
 pub use self::text::RetryError;
 
 use crate::backoff::{Backoff, Jitter};
@@ -53,6 +53,7 @@ pub struct Retry {
     backoff: Backoff,
     attempts_max: u32,
     nested: Nested,
+    inner: Inner,
     // Nanoseconds; `u64::MAX` where there is no limit.
     deadline: u64,
     attempt_timeout: u64,
@@ -67,6 +68,17 @@ pub enum Nested {
     Once,
     /// Retries as well. The attempts multiply.
     Retry,
+}
+
+/// What retries inside an attempt of this retry do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Inner {
+    /// They make one attempt, because this retry repeats the call.
+    #[default]
+    Suppress,
+    /// They retry as if they were alone.
+    Allow,
 }
 
 const UNLIMITED: u64 = u64::MAX;
@@ -86,6 +98,7 @@ impl Retry {
             backoff,
             attempts_max: Retry::ATTEMPTS_MAX,
             nested: Nested::Once,
+            inner: Inner::Suppress,
             deadline: UNLIMITED,
             attempt_timeout: UNLIMITED,
             retry_after_max: nanos(Retry::RETRY_AFTER_MAX),
@@ -139,7 +152,9 @@ impl Retry {
         self
     }
 
-    /// Sets the maximum delay that a called service may ask for. A longer delay is reduced to this maximum.
+    /// Sets the maximum delay that a called service may ask for. If it asks for more, the call is given
+    /// up at once ([`RetryAfterTooLong`](crate::GiveUpReason::RetryAfterTooLong)): an earlier attempt
+    /// would load a service that asked for a pause.
     #[must_use]
     pub const fn retry_after_max(mut self, delay: Duration) -> Retry {
         self.retry_after_max = nanos(delay);
@@ -150,6 +165,22 @@ impl Retry {
     #[must_use]
     pub const fn nested(mut self, nested: Nested) -> Retry {
         self.nested = nested;
+        self
+    }
+
+    /// Sets what retries inside an attempt of this retry do. By default they make one attempt, so that
+    /// attempts do not multiply. Use [`Inner::Allow`] for a supervisor: a retry that restarts a loop
+    /// or a consumer, whose own calls should be retried on their own.
+    ///
+    /// ```
+    /// use rewheel::{Inner, Retry, seconds};
+    ///
+    /// const SUPERVISE: Retry = Retry::exponential(seconds(1)).attempts_max(u32::MAX).inner(Inner::Allow);
+    /// assert!(SUPERVISE.to_string().ends_with(", inner allow"));
+    /// ```
+    #[must_use]
+    pub const fn inner(mut self, inner: Inner) -> Retry {
+        self.inner = inner;
         self
     }
 
@@ -219,10 +250,16 @@ impl Retry {
         self.deadline != UNLIMITED || self.attempt_timeout != UNLIMITED
     }
 
-    /// Returns whether it may repeat a call, so that a retry inside it need not.
+    /// Returns whether it may repeat a call.
     #[inline]
     pub(crate) const fn repeats(&self) -> bool {
         self.attempts_max > 1
+    }
+
+    /// Returns whether retries inside of it leave the repeating to it.
+    #[inline]
+    pub(crate) const fn suppresses(&self) -> bool {
+        self.attempts_max > 1 && matches!(self.inner, Inner::Suppress)
     }
 
     pub(crate) const fn attempt_timeout_limit(&self) -> Option<Duration> {

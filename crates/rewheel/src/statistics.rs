@@ -4,13 +4,13 @@ use crate::clock::{Clock, Moment};
 use crate::duration::nanos;
 use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Ordering};
-use crate::window::{CountWindow, Tally};
+use crate::window::{Tally, TimeWindow};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Statistics of all calls that use this value. Clones share its state: create one per dependency.
 ///
-/// [`Backoff::adaptive`](crate::Backoff::adaptive) uses the failure ratio of the last 128 attempts.
+/// [`Backoff::adaptive`](crate::Backoff::adaptive) uses the failure ratio of the attempts of the last minute.
 ///
 /// ```
 /// use rewheel::{Retry, Retryable, Statistics, millis};
@@ -43,12 +43,12 @@ struct Shared {
     /// Nanoseconds of the clock plus one; zero for never.
     last_success: AtomicU64,
     last_failure: AtomicU64,
-    recent: CountWindow,
+    recent: TimeWindow,
     clock: Clock,
 }
 
-/// Number of attempts that count as recent: enough to distinguish 1 % from 10 %, few enough to be recent.
-const RECENT: u32 = 128;
+/// How long an attempt counts as recent. Older results say nothing about the dependency now, also if no attempt followed them.
+const RECENT: Duration = Duration::from_secs(60);
 
 /// A snapshot of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +64,7 @@ pub struct Summary {
     pub retries: u64,
     /// The sum of the delays before these retries.
     pub waited: Duration,
-    /// The share of the last 128 attempts that failed.
+    /// The share of the attempts of the last minute that failed; 0 if there were none.
     pub failure_ratio: f64,
     /// How long ago a call last succeeded.
     pub last_success: Option<Duration>,
@@ -116,13 +116,14 @@ impl Statistics {
     }
 
     pub(crate) fn failure_ratio(&self) -> f64 {
-        let counts = self.shared.recent.counts();
+        let counts = self.shared.recent.counts(self.shared.clock.now());
         Ratio::of(counts.failures, counts.calls).as_f64()
     }
 
     pub(crate) fn attempt_failed(&self) {
         self.shared.failed_attempts.fetch_add(1, Ordering::Relaxed);
-        self.shared.recent.record(Tally { failed: true, slow: false });
+        let now = self.shared.clock.now();
+        self.shared.recent.record(Tally { failed: true, slow: false }, now);
     }
 
     pub(crate) fn retried(&self, delay: Duration) {
@@ -131,20 +132,21 @@ impl Statistics {
     }
 
     pub(crate) fn succeeded(&self) {
-        self.shared.recent.record(Tally::default());
+        let now = self.shared.clock.now();
+        self.shared.recent.record(Tally::default(), now);
         self.shared.successes.fetch_add(1, Ordering::Relaxed);
-        self.shared.stamp(&self.shared.last_success);
+        Shared::stamp(&self.shared.last_success, now);
     }
 
     pub(crate) fn gave_up(&self) {
         self.shared.failures.fetch_add(1, Ordering::Relaxed);
-        self.shared.stamp(&self.shared.last_failure);
+        Shared::stamp(&self.shared.last_failure, self.shared.clock.now());
     }
 }
 
 impl Shared {
-    fn stamp(&self, last: &AtomicU64) {
-        last.store(self.clock.now().as_nanos().saturating_add(1), Ordering::Relaxed);
+    fn stamp(last: &AtomicU64, now: Moment) {
+        last.store(now.as_nanos().saturating_add(1), Ordering::Relaxed);
     }
 }
 
@@ -158,8 +160,33 @@ impl Default for Shared {
             waited: AtomicU64::new(0),
             last_success: AtomicU64::new(0),
             last_failure: AtomicU64::new(0),
-            recent: CountWindow::new(RECENT),
+            recent: TimeWindow::new(RECENT),
             clock: Clock::system(),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Statistics;
+    use crate::clock::ManualClock;
+    use crate::duration::seconds;
+
+    #[test]
+    fn what_failed_long_ago_is_not_recent() {
+        let clock = ManualClock::new();
+        let statistics = Statistics::with_clock(&clock);
+        for _ in 0..100 {
+            statistics.attempt_failed();
+        }
+        assert_eq!(statistics.failure_ratio(), 1.0);
+        clock.advance(seconds(61));
+        assert_eq!(
+            statistics.failure_ratio(),
+            0.0,
+            "an adaptive backoff waits for an outage of before"
+        );
+        statistics.succeeded();
+        assert_eq!((statistics.failure_ratio(), statistics.summary().attempts), (0.0, 101));
     }
 }

@@ -2,6 +2,7 @@
 
 use ::axum::Error;
 use ::axum::body::{Body, Bytes, HttpBody};
+use ::axum::http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,12 +10,31 @@ use std::task::{Context, Poll};
 
 /// The result of reading a body.
 pub(super) enum Collected {
-    /// The whole body, without trailers.
-    Whole(Bytes),
+    /// The whole body.
+    Whole(Whole),
     /// The body is longer than the limit. Contains the whole body again.
     Longer(Body),
     /// The body failed. Contains a body that fails at the same position.
     Broken(Body),
+}
+
+/// A body that was read to its end.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    trailers: Option<HeaderMap>,
+}
+
+impl Whole {
+    /// Returns the body again, with its trailers.
+    pub(super) fn into_body(self) -> Body {
+        match self.trailers {
+            None => Body::from(self.bytes),
+            Some(trailers) => {
+                let pieces = vec![self.bytes].into_iter();
+                Body::new(Reread { pieces, trailers: Some(trailers), error: None, rest: None })
+            }
+        }
+    }
 }
 
 /// Reads a body to its end, but at most `bytes_max` bytes.
@@ -25,21 +45,32 @@ pub(super) async fn collect(mut body: Body, bytes_max: usize) -> Collected {
     }
     let mut pieces: Vec<Bytes> = Vec::new();
     let mut bytes: usize = 0;
+    let mut trailers = None;
     loop {
         let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
         match frame.map(|frame| frame.map(Frame::into_data)) {
-            None => return Collected::Whole(joined(pieces)),
-            Some(Ok(Err(_trailers))) => {}
+            None => return Collected::Whole(Whole { bytes: joined(pieces), trailers }),
+            Some(Ok(Err(frame))) => trailers = frame.into_trailers().ok().or(trailers),
             Some(Ok(Ok(data))) => {
                 bytes = bytes.saturating_add(data.len());
                 pieces.push(data);
                 if bytes > bytes_max {
-                    let read = Reread { pieces: pieces.into_iter(), error: None, rest: Some(body) };
+                    let read = Reread {
+                        pieces: pieces.into_iter(),
+                        trailers: None,
+                        error: None,
+                        rest: Some(body),
+                    };
                     return Collected::Longer(Body::new(read));
                 }
             }
             Some(Err(error)) => {
-                let read = Reread { pieces: pieces.into_iter(), error: Some(error), rest: None };
+                let read = Reread {
+                    pieces: pieces.into_iter(),
+                    trailers: None,
+                    error: Some(error),
+                    rest: None,
+                };
                 return Collected::Broken(Body::new(read));
             }
         }
@@ -58,6 +89,7 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
 /// The part of a body that was read, followed by the rest.
 struct Reread {
     pieces: std::vec::IntoIter<Bytes>,
+    trailers: Option<HeaderMap>,
     error: Option<Error>,
     rest: Option<Body>,
 }
@@ -72,6 +104,9 @@ impl HttpBody for Reread {
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         if let Some(piece) = self.pieces.next() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         if let Some(error) = self.error.take() {
             return Poll::Ready(Some(Err(error)));
@@ -100,26 +135,50 @@ impl HttpBody for Reread {
 mod tests {
     use super::{Collected, Reread, collect};
     use ::axum::body::{Body, Bytes, HttpBody, to_bytes};
+    use ::axum::http::HeaderMap;
+    use std::future::poll_fn;
+    use std::pin::Pin;
 
     fn pieces(pieces: &[&'static str], error: bool) -> Body {
         let pieces: Vec<Bytes> =
             pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
         let error = error.then(|| ::axum::Error::new(std::io::Error::other("cut")));
-        Body::new(Reread { pieces: pieces.into_iter(), error, rest: None })
+        Body::new(Reread { pieces: pieces.into_iter(), trailers: None, error, rest: None })
     }
 
     #[tokio::test]
     async fn a_body_of_exactly_the_bound_is_whole() {
-        let Collected::Whole(bytes) = collect(pieces(&["ab", "cd"], false), 4).await else {
+        let Collected::Whole(whole) = collect(pieces(&["ab", "cd"], false), 4).await else {
             panic!("not whole")
         };
-        assert_eq!(bytes, "abcd");
+        assert_eq!(whole.bytes, "abcd");
+    }
+
+    #[tokio::test]
+    async fn trailers_are_passed_on() {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-checksum", "17".parse().unwrap());
+        let body = Body::new(Reread {
+            pieces: vec![Bytes::from_static(b"ab")].into_iter(),
+            trailers: Some(trailers.clone()),
+            error: None,
+            rest: None,
+        });
+        let Collected::Whole(whole) = collect(body, 4).await else { panic!("not whole") };
+        let mut body = whole.into_body();
+        let mut frames = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            frames.push(frame.unwrap());
+        }
+        assert_eq!(frames.len(), 2);
+        assert_eq!(frames.pop().unwrap().into_trailers().unwrap(), trailers);
     }
 
     #[tokio::test]
     async fn a_longer_one_is_passed_on_as_it_is() {
         let body = Body::new(Reread {
             pieces: vec![Bytes::from_static(b"ab"), Bytes::from_static(b"cd")].into_iter(),
+            trailers: None,
             error: None,
             rest: Some(Body::from("ef")),
         });

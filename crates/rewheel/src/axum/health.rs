@@ -52,22 +52,24 @@ pub struct Health {
     pub state: HealthState,
     /// A message for the operator.
     pub message: String,
+    /// Whether the message is the text of an error, which may contain addresses or credentials.
+    is_error: bool,
 }
 
 impl Health {
     /// The part works.
     pub fn ok(message: impl Into<String>) -> Health {
-        Health { state: HealthState::Ok, message: message.into() }
+        Health { state: HealthState::Ok, message: message.into(), is_error: false }
     }
 
     /// The part works, but needs attention.
     pub fn degraded(message: impl Into<String>) -> Health {
-        Health { state: HealthState::Degraded, message: message.into() }
+        Health { state: HealthState::Degraded, message: message.into(), is_error: false }
     }
 
     /// The part does not work.
     pub fn down(message: impl Into<String>) -> Health {
-        Health { state: HealthState::Down, message: message.into() }
+        Health { state: HealthState::Down, message: message.into(), is_error: false }
     }
 }
 
@@ -75,7 +77,7 @@ impl<E: Display> From<Result<(), E>> for Health {
     fn from(result: Result<(), E>) -> Health {
         match result {
             Ok(()) => Health::ok("ok"),
-            Err(error) => Health::down(error.to_string()),
+            Err(error) => Health { is_error: true, ..Health::down(error.to_string()) },
         }
     }
 }
@@ -95,7 +97,7 @@ struct Check {
 /// | --- | --- |
 /// | `/livez` | 200 as long as the process responds. Runs no checks: a restart would not repair a dependency |
 /// | `/readyz` | 503 if a part is down: the service should get no requests |
-/// | `/health` | the state of each part; 503 if a part is down |
+/// | `/health` | the state of each part; 503 if a part is down. Shows the messages of [`Health`], but not the texts of errors, which may contain addresses or credentials |
 ///
 /// All checks run at the same time. A check that exceeds its timeout, or panics, counts as down.
 ///
@@ -206,13 +208,26 @@ impl HealthChecks {
         .await
     }
 
-    /// Creates the routes `/livez`, `/readyz` and `/health`.
+    /// Creates the routes `/livez`, `/readyz` and `/health`, for any caller.
     pub fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
+        self.routes(HealthReport::public_response)
+    }
+
+    /// As [`router`](HealthChecks::router), but `/health` shows the texts of errors, too. Mount it only where callers are
+    /// authenticated, or on a port that only operators reach.
+    pub fn router_with_errors<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
+        self.routes(HealthReport::response)
+    }
+
+    fn routes<S: Clone + Send + Sync + 'static>(
+        &self,
+        respond: fn(&HealthReport) -> Response<Body>,
+    ) -> Router<S> {
         let (ready, health) = (self.clone(), self.clone());
         Router::new()
             .route("/livez", get(|| async { json(StatusCode::OK, "{\"live\":true}".to_owned()) }))
             .route("/readyz", get(move || async move { ready.run().await.readiness() }))
-            .route("/health", get(move || async move { health.run().await.response() }))
+            .route("/health", get(move || async move { respond(&health.run().await) }))
     }
 }
 
@@ -248,8 +263,20 @@ impl HealthReport {
         self.state() < HealthState::Down
     }
 
-    /// Returns the state of each part as a response.
+    /// Returns the state of each part as a response, with all messages. Errors of checks may contain addresses or credentials: send it
+    /// only to operators.
     pub fn response(&self) -> Response<Body> {
+        self.response_with(|health| &health.message)
+    }
+
+    /// Returns the state of each part as a response, without the texts of errors.
+    pub fn public_response(&self) -> Response<Body> {
+        self.response_with(
+            |health| if health.is_error { "the check failed" } else { &health.message },
+        )
+    }
+
+    fn response_with(&self, message: impl Fn(&Health) -> &str) -> Response<Body> {
         let mut text = String::from("{");
         outline(&mut text, self.state());
         text.push_str(",\"components\":{");
@@ -261,7 +288,7 @@ impl HealthReport {
             text.push_str(":{");
             outline(&mut text, health.state);
             text.push_str(",\"message\":");
-            quote(&mut text, &health.message);
+            quote(&mut text, message(health));
             text.push('}');
         }
         text.push_str("}}");

@@ -3,6 +3,7 @@
 use super::body::{Collected, collect};
 use super::header;
 use super::kept::KeptResponse;
+use super::multipart;
 use super::problem::Problem;
 use crate::classify::{Class, Verdict};
 use crate::idempotency::{
@@ -51,19 +52,21 @@ const KEPT_HEADERS: [HeaderName; 9] = [
 /// | with the key of a different request | 422 `key_reused` |
 /// | repeated after a response that was too large to store | 409 `answer_not_kept`: the handler does not run again |
 /// | without a key, or with an invalid one | 400, if a key is [`required`](IdempotencyLayer::required) |
+/// | from a caller that [`per_caller`](IdempotencyLayer::per_caller) does not know | 403 `caller_unknown` |
+/// | whose handler takes longer than [`Idempotency::work_max`] | 504 `work_timed_out` |
 /// | while the store is unavailable | 503 `store_unavailable`: nothing runs |
 ///
 /// All errors are `application/problem+json`. Responses that a client should retry are not stored, and the next request with the
 /// key runs again: see [`keep_when`](IdempotencyLayer::keep_when).
 ///
-/// **A client that disconnects** does not stop the handler. The handler runs to its end, and its response is stored, so that
-/// the client gets the response when it asks again. For the effect of a crash, see [`idempotency`](crate::idempotency).
+/// **A client that disconnects** does not stop the handler. The handler runs to its end, at most for [`Idempotency::work_max`],
+/// and its response is stored, so that the client gets the response when it asks again. For the effect of a crash, see [`idempotency`](crate::idempotency).
 ///
 /// A handler finds its [`Ticket`](crate::idempotency::Ticket) in the extensions of the request.
 #[derive(Clone)]
 pub struct IdempotencyLayer {
     idempotency: Idempotency,
-    caller: Arc<dyn Fn(&Parts) -> String + Send + Sync>,
+    caller: Arc<CallerOf>,
     keep_when: Arc<dyn Fn(StatusCode) -> bool + Send + Sync>,
     keep_headers: Arc<[HeaderName]>,
     required: bool,
@@ -71,17 +74,23 @@ pub struct IdempotencyLayer {
     answer_bytes_max: usize,
 }
 
+/// Returns who sent a request, if it is known.
+type CallerOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
+
 impl IdempotencyLayer {
     /// Separates callers by a value that `caller` extracts from a request: a tenant, an account. Callers do not see each other's
     /// responses, and may use the same keys. The value must stay the same when a caller repeats a request, so do not use a token
     /// that is renewed.
-    pub fn per_caller(
+    ///
+    /// The closure returns a `String`, or an `Option<String>`: the layer refuses a request with a key whose caller is `None` (403
+    /// `caller_unknown`). All callers that share an empty text would see each other's responses.
+    pub fn per_caller<C: Into<Option<String>>>(
         idempotency: &Idempotency,
-        caller: impl Fn(&Parts) -> String + Send + Sync + 'static,
+        caller: impl Fn(&Parts) -> C + Send + Sync + 'static,
     ) -> IdempotencyLayer {
         IdempotencyLayer {
             idempotency: idempotency.clone(),
-            caller: Arc::new(caller),
+            caller: Arc::new(move |parts| caller(parts).into()),
             keep_when: Arc::new(is_worth_keeping),
             keep_headers: Arc::new(KEPT_HEADERS),
             required: false,
@@ -103,7 +112,7 @@ impl IdempotencyLayer {
     }
 
     /// Sets which responses are stored. By default all responses are stored, except responses about credentials (401, 403, 407)
-    /// and responses that a client should retry (408, 425, 429, 5xx). If these were stored, a client would get the response of a
+    /// and responses that a client should retry (408, 425, 429, 5xx except 501 and 505). If these were stored, a client would get the response of a
     /// short failure for a whole day. After a response that is not stored, the handler runs again for the same key, so its
     /// earlier effects should be undone, or harmless when repeated. `|_| true` stores everything.
     #[must_use]
@@ -241,13 +250,16 @@ impl IdempotencyLayer {
             Err(header::KeyHeaderError) => return Asked::Unclear(Problem::KEY_INVALID),
         };
         let (parts, body) = request.into_parts();
-        let Ok(key) = IdempotencyKey::new(&(self.caller)(&parts), &key) else {
+        let Some(caller) = (self.caller)(&parts) else {
+            return Asked::Unclear(Problem::CALLER_UNKNOWN);
+        };
+        let Ok(key) = IdempotencyKey::new(&caller, &key) else {
             return Asked::Unclear(Problem::KEY_INVALID);
         };
         match collect(body, self.request_bytes_max).await {
-            Collected::Whole(body) => {
-                let fingerprint = fingerprint(&parts, &body);
-                Asked::Keyed(key, fingerprint, Request::from_parts(parts, Body::from(body)))
+            Collected::Whole(whole) => {
+                let fingerprint = fingerprint(&parts, &whole.bytes);
+                Asked::Keyed(key, fingerprint, Request::from_parts(parts, whole.into_body()))
             }
             Collected::Longer(_) => Asked::Unclear(Problem::TOO_LARGE),
             Collected::Broken(_) => Asked::Unclear(Problem::BODY_BROKEN),
@@ -283,7 +295,10 @@ impl IdempotencyLayer {
         run: Box<Run>,
         handler: impl Future<Output = Result<Response<Body>, E>>,
     ) -> Result<Response<Body>, E> {
-        match run.hold(Caught { work: Box::pin(handler) }).await {
+        let Some(worked) = run.hold_for_work_max(Caught { work: Box::pin(handler) }).await else {
+            return Ok(Problem::WORK_TIMED_OUT.response());
+        };
+        match worked {
             Ok(Ok(response)) => Ok(self.settle(&run, response).await),
             Ok(Err(error)) => {
                 run.release().await;
@@ -308,10 +323,14 @@ impl IdempotencyLayer {
             return response;
         }
         let (parts, body) = response.into_parts();
-        let (kept, body) = match run.hold(collect(body, self.answer_bytes_max)).await {
-            Collected::Whole(bytes) => {
+        let Some(collected) = run.hold_for_work_max(collect(body, self.answer_bytes_max)).await
+        else {
+            return Problem::WORK_TIMED_OUT.response();
+        };
+        let (kept, body) = match collected {
+            Collected::Whole(whole) => {
                 let headers = self.chosen(&parts.headers);
-                (KeptResponse::new(status, headers, bytes.clone()), Body::from(bytes))
+                (KeptResponse::new(status, headers, whole.bytes.clone()), whole.into_body())
             }
             Collected::Longer(body) => (KeptResponse::not_kept(status), body),
             Collected::Broken(body) => {
@@ -344,7 +363,16 @@ fn fingerprint(parts: &Parts, body: &Bytes) -> Fingerprint {
     let uri = original.map_or(&parts.uri, |OriginalUri(uri)| uri);
     let kind = parts.headers.get(names::CONTENT_TYPE).map_or(&[][..], |kind| kind.as_bytes());
     let path = uri.path_and_query().map_or("", |path| path.as_str());
-    Fingerprint::of(&[parts.method.as_str().as_bytes(), path.as_bytes(), kind, body])
+    let mut pieces = vec![parts.method.as_str().as_bytes(), path.as_bytes()];
+    match multipart::boundary(kind) {
+        // A client chooses a new boundary when it repeats the request.
+        Some(boundary) => {
+            pieces.push(multipart::media_type(kind));
+            pieces.extend(multipart::split(body, boundary));
+        }
+        None => pieces.extend([kind, &body[..]]),
+    }
+    Fingerprint::of(&pieces)
 }
 
 /// Catches a panic of the handler.

@@ -57,6 +57,20 @@ impl Problem {
         detail: "a request with this Idempotency-Key has run, but its response was too large to store: the request does not run again",
         retry_after: None,
     };
+    pub(super) const CALLER_UNKNOWN: Problem = Problem {
+        status: StatusCode::FORBIDDEN,
+        code: "caller_unknown",
+        title: "caller unknown",
+        detail: "the server does not know who sent this request, so it cannot keep your keys apart from those of others: authenticate first",
+        retry_after: None,
+    };
+    pub(super) const WORK_TIMED_OUT: Problem = Problem {
+        status: StatusCode::GATEWAY_TIMEOUT,
+        code: "work_timed_out",
+        title: "work timed out",
+        detail: "the request took longer than the server allows and was stopped: check what it did before you repeat it",
+        retry_after: None,
+    };
     pub(super) const TOO_LARGE: Problem = Problem {
         status: StatusCode::PAYLOAD_TOO_LARGE,
         code: "too_large",

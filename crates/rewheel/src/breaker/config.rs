@@ -53,12 +53,36 @@ impl When {
 }
 
 impl Trip {
+    /// Returns the smallest number of failures that can open the breaker.
+    const fn failures_min(&self) -> u64 {
+        match self {
+            Trip::Consecutive { failures } => *failures as u64,
+            Trip::Count { when, .. } | Trip::Time { when, .. } => match when.failures {
+                Threshold::Number(failures) => failures as u64,
+                Threshold::Ratio(ratio) => {
+                    let share = ratio.share_of(when.calls_min as u64);
+                    let reaches = ratio.is_reached_by(share, when.calls_min as u64);
+                    if reaches && share > 0 { share } else { share + 1 }
+                }
+            },
+        }
+    }
+
     pub(super) const fn slow(&self) -> Option<Slow> {
         match self {
             Trip::Count { when, .. } | Trip::Time { when, .. } => when.slow,
             Trip::Consecutive { .. } => None,
         }
     }
+}
+
+/// The settings of a breaker that must fit the retries and timeouts around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// The smallest number of failures that can open the breaker.
+    pub(crate) failures_min: u64,
+    /// When a probe loses its slot.
+    pub(crate) probe_timeout: Duration,
 }
 
 /// Builder of a [`CircuitBreaker`].
@@ -72,6 +96,7 @@ pub struct CircuitBreakerBuilder {
     pub(super) successes_to_close: u32,
     pub(super) probe_timeout: Duration,
     pub(super) counts_calls: bool,
+    pub(super) counts_dropped: bool,
     pub(super) name: Cow<'static, str>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -87,6 +112,7 @@ impl CircuitBreakerBuilder {
             successes_to_close: 1,
             probe_timeout: Duration::from_secs(60),
             counts_calls: false,
+            counts_dropped: false,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             random: Random::thread(),
@@ -209,11 +235,33 @@ impl CircuitBreakerBuilder {
         self
     }
 
+    /// Counts a call that is dropped before it has a result as a failure. Off by default, because a caller may drop a call for any
+    /// reason. Use it if callers put a timeout of their own around calls, such as `tokio::time::timeout`: without it, the breaker
+    /// never sees a dependency that hangs.
+    ///
+    /// ```
+    /// use rewheel::CircuitBreaker;
+    ///
+    /// let breaker = CircuitBreaker::consecutive(1).count_dropped_calls().build();
+    /// drop(breaker.acquire()?);
+    /// assert!(breaker.acquire().is_err());
+    /// # Ok::<_, rewheel::Refused>(())
+    /// ```
+    #[must_use]
+    pub const fn count_dropped_calls(mut self) -> CircuitBreakerBuilder {
+        self.counts_dropped = true;
+        self
+    }
+
     /// Creates the breaker in the closed state.
     pub fn build(self) -> CircuitBreaker {
         let breaker = self.build_unreported();
         breaker.machine.report_built();
         breaker
+    }
+
+    pub(crate) const fn needs(&self) -> Needs {
+        Needs { failures_min: self.trip.failures_min(), probe_timeout: self.probe_timeout }
     }
 
     /// Makes a breaker that the observer hears of at its first change.

@@ -3,7 +3,7 @@
 //! While the breaker is closed, calls use atomics only. Everything else is rare, and happens under a lock that is never held
 //! while foreign code runs.
 
-use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
+use super::config::{CircuitBreakerBuilder, Needs, Threshold, Trip, When};
 use super::totals::Totals;
 use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
@@ -170,6 +170,12 @@ impl Machine {
         } else if let Some(outcome) = outcome {
             self.record_passed(token, outcome);
         }
+    }
+
+    /// Counts a call that was dropped without a result, if such calls count.
+    #[inline]
+    pub(crate) fn record_dropped(&self, token: Token) {
+        self.record(token, self.config.counts_dropped.then_some(Outcome::Failure));
     }
 
     /// Counts a finished call that is not a probe. Such a call has nothing to release, so it may also be dropped.
@@ -378,6 +384,10 @@ impl Machine {
 
     pub(crate) fn describe(&self) -> String {
         self.config.to_string()
+    }
+
+    pub(crate) const fn needs(&self) -> Needs {
+        self.config.needs()
     }
 }
 

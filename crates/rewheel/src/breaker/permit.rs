@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// The permit for one call, which must report its result.
 ///
 /// If the permit is dropped without a report, by a cancelled future or a panic, the call counts as
-/// neither success nor failure. If it was a probe, its slot is free again.
+/// neither success nor failure, unless the breaker
+/// [counts dropped calls](super::CircuitBreakerBuilder::count_dropped_calls). If it was a probe, its slot is free again.
 #[must_use = "record the result: if a permit is dropped without a record, the breaker counts neither a success nor a failure"]
 #[derive(Debug)]
 pub struct Permit<'a> {
@@ -71,7 +72,7 @@ macro_rules! recording {
             #[inline]
             fn drop(&mut self) {
                 if let Some(token) = self.token.take() {
-                    self.machine.record(token, None);
+                    self.machine.record_dropped(token);
                 }
             }
         }

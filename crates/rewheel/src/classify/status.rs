@@ -26,7 +26,7 @@ const NONE: &str = "none";
 ///
 /// assert!(TRY_AGAIN.contains(503));
 /// assert_eq!(TRY_AGAIN, "429, 502-504".parse()?);
-/// assert_eq!(StatusSet::RETRYABLE.to_string(), "408 425 429 5xx");
+/// assert_eq!(StatusSet::RETRYABLE.to_string(), "408 425 429 500 502-504 506-599");
 /// # Ok::<(), rewheel::StatusSetError>(())
 /// ```
 ///
@@ -49,8 +49,14 @@ impl StatusSet {
     /// The statuses of success: 2xx.
     pub const SUCCESS: StatusSet = StatusSet::EMPTY.with_class(2);
 
-    /// The statuses that are usually temporary: 408, 425, 429 and 5xx.
-    pub const RETRYABLE: StatusSet = StatusSet::EMPTY.with(408).with(425).with(429).with_class(5);
+    /// The statuses that are usually temporary: 408, 425, 429, and 5xx except 501 and 505.
+    pub const RETRYABLE: StatusSet = StatusSet::EMPTY
+        .with(408)
+        .with(425)
+        .with(429)
+        .with(500)
+        .with_range(502, 504)
+        .with_range(506, 599);
 
     /// Adds one status.
     ///
@@ -275,7 +281,7 @@ impl Class {
     /// | 408, 504 | retry | `timeout` |
     /// | 429 | retry | `throttled` |
     /// | 425, any other 5xx | retry | `transient` |
-    /// | any other 4xx | stop | `rejected` |
+    /// | any other 4xx, 501, 505 | stop | `rejected` |
     /// | no HTTP status | retry | `unknown` |
     ///
     /// Every failure has the status as its code.
@@ -291,6 +297,8 @@ impl Class {
             100..=399 => return Class::DONE,
             408 | 504 => Class::retry(Category::Timeout),
             429 => Class::retry(Category::Throttled),
+            // The service does not know the method or the version: it never will.
+            501 | 505 => Class::stop(Category::Rejected),
             425 | 500..=599 => Class::retry(Category::Transient),
             400..=499 => Class::stop(Category::Rejected),
             0..=99 | 600.. => Class::retry(Category::Unknown),

@@ -175,9 +175,12 @@ mod response {
         check(426..=428, Verdict::Stop, Category::Rejected);
         check(429..=429, Verdict::Retry, Category::Throttled);
         check(430..=499, Verdict::Stop, Category::Rejected);
-        check(500..=503, Verdict::Retry, Category::Transient);
+        check(500..=500, Verdict::Retry, Category::Transient);
+        check(501..=501, Verdict::Stop, Category::Rejected);
+        check(502..=503, Verdict::Retry, Category::Transient);
         check(504..=504, Verdict::Retry, Category::Timeout);
-        check(505..=599, Verdict::Retry, Category::Transient);
+        check(505..=505, Verdict::Stop, Category::Rejected);
+        check(506..=599, Verdict::Retry, Category::Transient);
         check(600..=u16::MAX, Verdict::Retry, Category::Unknown);
         check(0..=99, Verdict::Retry, Category::Unknown);
     }

@@ -107,7 +107,9 @@ impl ManualClock {
     }
 
     pub(super) fn forget(&self, key: SleeperKey) {
-        self.sleepers().waiting.remove(&key);
+        let waker = self.sleepers().waiting.remove(&key);
+        // Foreign code, which may use this clock: after the lock is released.
+        drop(waker);
     }
 
     fn take_next(&self, until: Moment) -> Option<(Moment, Waker)> {

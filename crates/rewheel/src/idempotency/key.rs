@@ -16,7 +16,11 @@ use std::fmt;
 /// # Ok::<(), rewheel::idempotency::KeyError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdempotencyKey([u8; 32]);
+pub struct IdempotencyKey {
+    bytes: [u8; 32],
+    /// Part of a hash of the caller.
+    caller: u64,
+}
 
 /// Error: the text cannot be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,18 +40,25 @@ impl IdempotencyKey {
         if key.is_empty() || key.len() > IdempotencyKey::BYTES_MAX {
             return Err(KeyError(key.len()));
         }
-        Ok(IdempotencyKey(digest(&[scope.as_bytes(), key.as_bytes()])))
+        let [a, b, c, d, e, f, g, h, ..] = digest(&[scope.as_bytes()]);
+        let caller = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        Ok(IdempotencyKey { bytes: digest(&[scope.as_bytes(), key.as_bytes()]), caller })
+    }
+
+    /// Returns a number that separates callers.
+    pub(super) const fn caller(&self) -> u64 {
+        self.caller
     }
 
     /// Returns the bytes to store.
     pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
+        &self.bytes
     }
 }
 
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IdempotencyKey({})", Hex(&self.0[..8]))
+        write!(f, "IdempotencyKey({})", Hex(&self.bytes[..8]))
     }
 }
 

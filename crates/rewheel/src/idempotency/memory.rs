@@ -6,6 +6,7 @@ use super::store::{
     Ticket,
 };
 use crate::clock::{Clock, Moment};
+use crate::duration::nanos;
 use crate::sync::{Mutex, lock};
 use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap};
@@ -14,8 +15,10 @@ use std::time::Duration;
 
 /// Keeps idempotency keys in memory: for a service with one process, and for tests.
 ///
-/// Limited in keys and bytes. When it is full of keys that have not expired, it refuses new keys: if it removed a key, the
-/// work of that key could run twice. All keys are lost when the process ends.
+/// Limited in keys and bytes. When it is full, it removes the oldest responses early, but not those of the last hour
+/// ([`keep_min`](MemoryIdempotency::keep_min)) nor keys whose work still runs: a caller that repeats such a request would run its work twice.
+/// If only such keys are left, it refuses new keys. So it needs space for the requests of one hour, and 100,000 keys are enough for 27 requests per
+/// second. [`keys_per_caller_max`](MemoryIdempotency::keys_per_caller_max) keeps one caller from using all of it. All keys are lost when the process ends.
 ///
 /// ```
 /// use rewheel::{Idempotency, MemoryIdempotency};
@@ -30,6 +33,8 @@ pub struct MemoryIdempotency {
     clock: Clock,
     keys_max: usize,
     bytes_max: usize,
+    keys_per_caller_max: usize,
+    keep_min: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +42,10 @@ struct Shelf {
     entries: HashMap<IdempotencyKey, Entry>,
     /// The same keys, ordered by expiry.
     ends: BTreeSet<(Moment, IdempotencyKey)>,
+    /// The keys that have a response, ordered by the time of the response.
+    answered: BTreeSet<(Moment, IdempotencyKey)>,
+    /// The number of keys of each caller.
+    callers: HashMap<u64, usize>,
     bytes: usize,
 }
 
@@ -47,6 +56,8 @@ struct Entry {
     /// `None` once there is a response.
     leased_until: Option<Moment>,
     ends: Moment,
+    /// `NEVER` until there is a response.
+    answered_at: Moment,
     answer: Vec<u8>,
 }
 
@@ -59,7 +70,30 @@ impl MemoryIdempotency {
 
     /// Creates a store for this many keys and bytes of responses.
     pub fn new(keys_max: usize, bytes_max: usize) -> MemoryIdempotency {
-        MemoryIdempotency { shared: Arc::default(), clock: Clock::system(), keys_max, bytes_max }
+        MemoryIdempotency {
+            shared: Arc::default(),
+            clock: Clock::system(),
+            keys_max,
+            bytes_max,
+            keys_per_caller_max: usize::MAX,
+            keep_min: Duration::from_secs(3_600),
+        }
+    }
+
+    /// Sets how many keys one caller may use at the same time; the default is no limit. A caller at its limit is refused, and
+    /// the others are not. Use it if callers are separated (see [`IdempotencyKey::new`]).
+    #[must_use]
+    pub fn keys_per_caller_max(mut self, keys: usize) -> MemoryIdempotency {
+        self.keys_per_caller_max = keys;
+        self
+    }
+
+    /// Sets how long a response is kept at least, even if the store is full; the default is an hour. Choose a time that is longer than
+    /// the time in which callers repeat a request.
+    #[must_use]
+    pub fn keep_min(mut self, keep: Duration) -> MemoryIdempotency {
+        self.keep_min = keep;
+        self
     }
 
     /// Uses another clock, for tests.
@@ -67,6 +101,11 @@ impl MemoryIdempotency {
     pub fn clock(mut self, clock: impl Into<Clock>) -> MemoryIdempotency {
         self.clock = clock.into();
         self
+    }
+
+    /// Returns the time before which responses may be forgotten.
+    fn forgotten_until(&self, now: Moment) -> Moment {
+        Moment::from_nanos(now.as_nanos().saturating_sub(nanos(self.keep_min)))
     }
 
     /// Returns the number of keys.
@@ -85,12 +124,23 @@ impl Shelf {
         self.remove(&key);
         self.bytes += entry.answer.len();
         self.ends.insert((entry.ends, key));
+        if entry.answered_at < Moment::NEVER {
+            self.answered.insert((entry.answered_at, key));
+        }
+        *self.callers.entry(key.caller()).or_default() += 1;
         self.entries.insert(key, entry);
     }
 
     fn remove(&mut self, key: &IdempotencyKey) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         self.ends.remove(&(entry.ends, *key));
+        self.answered.remove(&(entry.answered_at, *key));
+        if let Some(keys) = self.callers.get_mut(&key.caller()) {
+            *keys -= 1;
+            if *keys == 0 {
+                self.callers.remove(&key.caller());
+            }
+        }
         self.bytes -= entry.answer.len();
         Some(entry)
     }
@@ -99,6 +149,19 @@ impl Shelf {
     fn held(&self, ticket: &Ticket) -> Option<bool> {
         let entry = self.entries.get(&ticket.key).filter(|entry| entry.run == ticket.run)?;
         Some(entry.leased_until.is_none())
+    }
+
+    /// Removes responses before they expire, oldest first, until `is_enough` or only recent ones are left.
+    fn forget(&mut self, until: Moment, is_enough: impl Fn(&Shelf) -> bool) {
+        while !is_enough(self) {
+            match self.answered.first() {
+                Some((at, key)) if *at <= until => {
+                    let key = *key;
+                    self.remove(&key);
+                }
+                Some(_) | None => return,
+            }
+        }
     }
 
     fn prune(&mut self, now: Moment, limit: usize) -> u64 {
@@ -129,8 +192,10 @@ impl IdempotencyStore for MemoryIdempotency {
             };
             if full(&shelf) {
                 shelf.prune(now, MemoryIdempotency::PRUNED_AT_ONCE);
+                shelf.forget(self.forgotten_until(now), |shelf| !full(shelf));
             }
-            if full(&shelf) {
+            let of_caller = shelf.callers.get(&begin.key.caller()).copied().unwrap_or_default();
+            if full(&shelf) || of_caller >= self.keys_per_caller_max {
                 return Err(IdempotencyStoreError::Full);
             }
         }
@@ -140,6 +205,7 @@ impl IdempotencyStore for MemoryIdempotency {
             run: begin.run,
             leased_until: Some(leased_until),
             ends: leased_until.max(now.plus(begin.keep)),
+            answered_at: Moment::NEVER,
             answer: Vec::new(),
         };
         shelf.put(begin.key, entry);
@@ -174,12 +240,14 @@ impl IdempotencyStore for MemoryIdempotency {
         let full = |shelf: &Shelf| shelf.bytes.saturating_add(answer.len()) > self.bytes_max;
         if answer.len() > MemoryIdempotency::SMALL_ANSWER_BYTES && full(&shelf) {
             shelf.prune(now, MemoryIdempotency::PRUNED_AT_ONCE);
+            shelf.forget(self.forgotten_until(now), |shelf| !full(shelf));
             if full(&shelf) {
                 return Err(IdempotencyStoreError::Full);
             }
         }
         let Some(mut entry) = shelf.remove(&ticket.key) else { return Ok(Finished::Lost) };
         (entry.leased_until, entry.ends) = (None, now.plus(ticket.keep));
+        entry.answered_at = now;
         entry.answer = answer.to_vec();
         shelf.put(ticket.key, entry);
         Ok(Finished::Stored)

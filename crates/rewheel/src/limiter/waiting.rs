@@ -1,9 +1,9 @@
 //! Lets callers wait for tokens in order of arrival.
 
-use super::RateLimiter;
+use super::{RateLimiter, Shared};
 use crate::clock::Moment;
 use crate::error::{GiveUpReason, Refused};
-use crate::queue::Ticket;
+use crate::queue::{Released, TURN_MAX, Ticket};
 use crate::sync::{Ordering, lock};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -60,7 +60,7 @@ impl Waiting {
         }
         let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
         let is_turn = match self.ticket {
-            Some(ticket) => lock(&limiter.shared.queue).is_turn(ticket, waker),
+            Some(ticket) => limiter.answer(ticket, n, now, waker),
             None => limiter.shared.waiting.load(Ordering::Relaxed) == 0,
         };
         let ready_at = if is_turn {
@@ -83,39 +83,83 @@ impl Waiting {
         if known_too_long || now >= gives_up_at {
             return refused();
         }
-        match self.join(limiter, waker) {
+        match self.join(limiter, now, waker) {
             Line::Full => refused(),
             // The other waiting callers have left since, so no caller is left to wake the first.
             Line::First if !is_turn => self.ask(limiter, n, now, waker),
-            Line::First | Line::Behind => Admission::Later(ready_at.min(gives_up_at)),
+            Line::First | Line::Behind if is_turn => Admission::Later(ready_at.min(gives_up_at)),
+            // Those before may not answer, so it asks again.
+            Line::First | Line::Behind => Admission::Later(now.plus(TURN_MAX).min(gives_up_at)),
         }
     }
 
     /// Joins the queue unless it is already in it.
-    fn join(&mut self, limiter: &RateLimiter, waker: &Waker) -> Line {
+    fn join(&mut self, limiter: &RateLimiter, now: Moment, waker: &Waker) -> Line {
         if self.ticket.is_some() {
             return Line::Behind;
         }
-        let mut queue = lock(&limiter.shared.queue);
+        let Shared { queue, waiting, config, .. } = &*limiter.shared;
+        let mut waker = Some(waker.clone());
+        let mut queue = lock(queue);
+        let expired = queue.make_room(config.queue_max, now);
         let before = queue.len();
-        if before >= limiter.shared.config.queue_max {
-            return Line::Full;
-        }
-        self.ticket = Some(queue.join(waker));
-        limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
-        if before == 0 { Line::First } else { Line::Behind }
+        let line = if before >= config.queue_max {
+            Line::Full
+        } else {
+            let gives_up_at = self.gives_up_at.unwrap_or(Moment::NEVER);
+            self.ticket = waker.take().map(|waker| queue.join(waker, gives_up_at));
+            if before == 0 { Line::First } else { Line::Behind }
+        };
+        waiting.store(queue.len(), Ordering::Relaxed);
+        drop(queue);
+        expired.wake();
+        line
     }
 
     /// Leaves the queue, and wakes the next caller.
     pub(crate) fn leave(&mut self, limiter: &RateLimiter) {
         let Some(ticket) = self.ticket.take() else { return };
+        let now = limiter.clock().now();
         let mut queue = lock(&limiter.shared.queue);
-        let next = queue.leave(ticket);
+        let released = queue.leave(ticket, now);
         limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
         drop(queue);
-        if let Some(waker) = next {
-            waker.wake();
-        }
+        released.wake();
+    }
+}
+
+impl RateLimiter {
+    /// Answers for a waiting caller; returns whether it is its turn.
+    fn answer(&self, ticket: Ticket, n: u32, now: Moment, waker: &Waker) -> bool {
+        let waker = waker.clone();
+        let could_take = self.has_tokens(n, now);
+        let mut queue = lock(&self.shared.queue);
+        let answered = queue.answer(ticket, waker);
+        let is_turn = queue.is_turn(ticket, now);
+        let asked = if could_take && !is_turn {
+            queue.ask_those_before(Some(ticket), now)
+        } else {
+            Released::default()
+        };
+        drop(queue);
+        answered.wake();
+        asked.wake();
+        is_turn
+    }
+
+    /// Returns whether a caller that does not wait may pass those that do.
+    pub(super) fn passes_waiting(&self, n: u32, now: Moment) -> bool {
+        let could_take = self.has_tokens(n, now);
+        let mut queue = lock(&self.shared.queue);
+        let passes = queue.is_passed(now);
+        let asked = if could_take && !passes {
+            queue.ask_those_before(None, now)
+        } else {
+            Released::default()
+        };
+        drop(queue);
+        asked.wake();
+        passes
     }
 }
 

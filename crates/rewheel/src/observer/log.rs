@@ -53,6 +53,9 @@ impl Observer for LogObserver {
             Event::Retrying { name, attempt, delay } => {
                 debug!(target: TARGET, name, attempt, delay_ms = millis(delay), "retrying");
             }
+            Event::RetrySuppressed { name } => {
+                debug!(target: TARGET, name, "retry suppressed: an outer retry repeats the call");
+            }
             // One for each call that needs no retry would drown the others.
             Event::Succeeded { attempts: 0 | 1, .. }
             | Event::Admitted { .. }

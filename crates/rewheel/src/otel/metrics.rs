@@ -5,7 +5,8 @@ use crate::error::GiveUpReason;
 use crate::observer::{Event, Observer};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter as OtelMeter};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Buckets in seconds, from a millisecond to five minutes.
@@ -38,7 +39,7 @@ pub struct Meter {
 
 impl Meter {
     /// Every instrument.
-    pub const ALL: [Meter; 12] = [
+    pub const ALL: [Meter; 13] = [
         RETRY_ATTEMPTS,
         RETRY_SUCCESSES,
         RETRY_FAILURES,
@@ -49,6 +50,7 @@ impl Meter {
         BREAKER_REJECTIONS,
         LIMIT_ALLOWED,
         LIMIT_REJECTED,
+        BULKHEAD_REJECTED,
         REQUEST_DURATION,
         QUEUE_WAIT,
     ];
@@ -103,6 +105,11 @@ const LIMIT_REJECTED: Meter = Meter::new(
     &[],
     "Calls rejected by the rate limiter.",
 );
+const BULKHEAD_REJECTED: Meter = Meter::new(
+    ("bulkhead.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by a full bulkhead.",
+);
 const REQUEST_DURATION: Meter = Meter::new(
     ("request.duration", "histogram", "s"),
     &["success"],
@@ -142,6 +149,8 @@ pub struct Metrics {
     rejections: Counter<u64>,
     allowed: Counter<u64>,
     rejected: Counter<u64>,
+    bulkhead_rejected: Counter<u64>,
+    names: Names,
     duration: Histogram<f64>,
     wait: Histogram<f64>,
 }
@@ -177,13 +186,15 @@ impl Metrics {
             rejections: count(BREAKER_REJECTIONS),
             allowed: count(LIMIT_ALLOWED),
             rejected: count(LIMIT_REJECTED),
+            bulkhead_rejected: count(BULKHEAD_REJECTED),
+            names: Names::default(),
             duration: seconds(REQUEST_DURATION),
             wait: seconds(QUEUE_WAIT),
         })
     }
 
     fn ended(&self, name: &str, attempts: u32, elapsed: Duration, why: Option<GiveUpReason>) {
-        let of_it = named(name);
+        let of_it = self.names.label(name);
         self.attempts.add(u64::from(attempts), std::slice::from_ref(&of_it));
         self.final_attempt.record(u64::from(attempts), std::slice::from_ref(&of_it));
         match why {
@@ -199,13 +210,14 @@ impl Metrics {
 
     fn refused(&self, name: &str, why: GiveUpReason) {
         match why {
-            GiveUpReason::CircuitOpen => self.rejections.add(1, &[named(name)]),
+            GiveUpReason::CircuitOpen => self.rejections.add(1, &[self.names.label(name)]),
             GiveUpReason::RateLimited | GiveUpReason::AboveBurst => {
-                self.rejected.add(1, &[named(name)])
+                self.rejected.add(1, &[self.names.label(name)])
             }
+            GiveUpReason::BulkheadFull => self.bulkhead_rejected.add(1, &[self.names.label(name)]),
             // These are counted as the reason of a failed call.
-            GiveUpReason::BulkheadFull
-            | GiveUpReason::BudgetExhausted
+            GiveUpReason::BudgetExhausted
+            | GiveUpReason::RetryAfterTooLong
             | GiveUpReason::Stopped
             | GiveUpReason::AttemptsExhausted
             | GiveUpReason::Deadline
@@ -221,24 +233,27 @@ impl Metrics {
             BreakerState::Open => 1,
             BreakerState::HalfOpen => 2,
         };
-        self.state.record(number, &[named(name)]);
+        self.state.record(number, &[self.names.label(name)]);
     }
 
     fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
         let policy = if by == GiveUpReason::BulkheadFull { "bulkhead" } else { "rate_limiter" };
         if by != GiveUpReason::BulkheadFull {
-            self.allowed.add(1, &[named(name)]);
+            self.allowed.add(1, &[self.names.label(name)]);
         }
-        self.wait.record(waited.as_secs_f64(), &[named(name), KeyValue::new("policy", policy)]);
+        self.wait.record(
+            waited.as_secs_f64(),
+            &[self.names.label(name), KeyValue::new("policy", policy)],
+        );
     }
 }
 
 impl Observer for Metrics {
     fn observe(&self, event: &Event<'_>) {
         match *event {
-            Event::AttemptFailed { .. } => {}
+            Event::AttemptFailed { .. } | Event::RetrySuppressed { .. } => {}
             Event::Retrying { name, delay, .. } => {
-                self.backoff.record(delay.as_secs_f64(), &[named(name)]);
+                self.backoff.record(delay.as_secs_f64(), &[self.names.label(name)]);
             }
             Event::Succeeded { name, attempts, elapsed } => {
                 self.ended(name, attempts, elapsed, None);
@@ -254,12 +269,35 @@ impl Observer for Metrics {
                 let between =
                     [KeyValue::new("from", from.as_str()), KeyValue::new("to", to.as_str())];
                 let [from, to] = between;
-                self.transitions.add(1, &[named(name), from, to]);
+                self.transitions.add(1, &[self.names.label(name), from, to]);
             }
         }
     }
 }
 
-fn named(name: &str) -> KeyValue {
-    KeyValue::new("name", name.to_owned())
+/// The label `name` of each name, so that an event does not allocate.
+#[derive(Debug, Default)]
+struct Names {
+    known: RwLock<HashMap<Box<str>, KeyValue>>,
+}
+
+impl Names {
+    /// Names come from code, so there are few. Beyond this number, labels are created each time.
+    const KNOWN_MAX: usize = 1_000;
+
+    fn label(&self, name: &str) -> KeyValue {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(label) = known.get(name) {
+            // Shared text: a clone only counts.
+            return label.clone();
+        }
+        let is_full = known.len() >= Names::KNOWN_MAX;
+        drop(known);
+        let label = KeyValue::new("name", Arc::<str>::from(name));
+        if !is_full {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.into(), label.clone());
+        }
+        label
+    }
 }

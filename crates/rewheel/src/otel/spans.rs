@@ -140,7 +140,8 @@ impl Observer for Trace {
                 attempt.record("otel.status_code", "error");
             }
             Event::Retrying { attempt, delay, .. } => self.wait(attempt, delay),
-            Event::Succeeded { .. }
+            Event::RetrySuppressed { .. }
+            | Event::Succeeded { .. }
             | Event::GaveUp { .. }
             | Event::Refused { .. }
             | Event::Admitted { .. }

@@ -7,7 +7,7 @@ use super::machine::{Machine, Need};
 use crate::cancel::{CancelToken, Cancelled};
 use crate::clock::{Moment, ThreadWaker};
 use crate::error::Error;
-use crate::nesting::Inside;
+use crate::nesting::InsideBlocking;
 use crate::retry::marker::Blocking;
 use crate::retry::{Attempt, Blocks, Call, Hooks, Judge};
 use std::task::Waker;
@@ -21,7 +21,7 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.machine.release(self.plan, 0);
+        self.machine.release_dropped(self.plan);
     }
 }
 
@@ -77,7 +77,7 @@ where
                 }
                 Need::Call(attempt) => {
                     let result = {
-                        let _inside = Inside::enter_if(plan.repeats());
+                        let _inside = InsideBlocking::enter_if(plan.suppresses());
                         (self.operation)(attempt)
                     };
                     let class = self.judge.judge(&result);

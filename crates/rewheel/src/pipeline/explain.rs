@@ -2,6 +2,7 @@
 
 use super::keyed::{Keyed, KeyedKind};
 use super::{Pipeline, Plan, Step};
+use crate::breaker::Needs;
 use crate::duration;
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
 ///
-/// let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+/// let breaker = CircuitBreaker::consecutive(10).named("pages").build();
 /// let wrong = Pipeline::new()
 ///     .circuit_breaker(&breaker)
 ///     .retry(Retry::EXTERNAL_API)
@@ -67,6 +68,12 @@ pub enum Warning {
     ManyAttempts,
     /// The total time of a call with its retries has no limit.
     NoTotalLimit,
+    /// The attempts of one call that always fails, such as a malformed request, open the breaker for
+    /// all other calls.
+    OneCallOpensBreaker,
+    /// A probe that hangs loses its slot before it ends, so its failure does not open the breaker
+    /// again.
+    ProbeTimeoutNotAboveAttemptTimeout,
 }
 
 impl fmt::Display for Warning {
@@ -109,6 +116,14 @@ impl fmt::Display for Warning {
             Warning::NoTotalLimit => {
                 "no total limit: a call with its retries may take forever; add timeout as the \
                  outermost step"
+            }
+            Warning::OneCallOpensBreaker => {
+                "the attempts of one call can open the circuit breaker: one bad request stops all calls; \
+                 use a time window with failure_ratio and calls_min, or more failures than attempts"
+            }
+            Warning::ProbeTimeoutNotAboveAttemptTimeout => {
+                "the probe timeout of the circuit breaker is not longer than an attempt: a probe that hangs does not \
+                 open the breaker again; make the probe timeout longer"
             }
         })
     }
@@ -222,17 +237,17 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
         let is_inside_retry = outside.iter().any(Step::is_retry);
         let is_outside_retry = inside.iter().any(Step::is_retry);
         match step {
-            _ if step.is_breaker() && is_outside_retry => warn(Warning::BreakerOutsideRetry),
+            Step::CircuitBreaker(_) | Step::Keyed(Keyed { needs: Some(_), .. }) => {
+                if is_outside_retry {
+                    warn(Warning::BreakerOutsideRetry);
+                }
+                warn_about_breaker(plan, step, outside, &mut warn);
+            }
             _ if step.is_limiter() && is_outside_retry => warn(Warning::LimiterOutsideRetry),
             Step::Bulkhead(_) if is_outside_retry => warn(Warning::BulkheadOutsideRetry),
             Step::Timeout(_) if is_inside_retry => warn(Warning::TimeoutInsideRetry),
             Step::AttemptTimeout(_) if is_outside_retry => {
                 warn(Warning::AttemptTimeoutOutsideRetry);
-            }
-            _ if step.is_breaker() && !is_inside_retry => {
-                if plan.steps.iter().all(|step| step.limit().is_none()) {
-                    warn(Warning::NothingEndsAnAttempt);
-                }
             }
             Step::Retry(retry) => {
                 if is_outside_retry {
@@ -253,7 +268,6 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
             }
             Step::Timeout(_)
             | Step::AttemptTimeout(_)
-            | Step::CircuitBreaker(_)
             | Step::RateLimiter(_)
             | Step::Bulkhead(_)
             | Step::Keyed(_) => {}
@@ -263,6 +277,35 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
         warnings.push(Warning::NoTotalLimit);
     }
     warnings
+}
+
+/// Warns about a breaker that does not fit the retries around it, or the time of an attempt.
+fn warn_about_breaker(
+    plan: &Plan,
+    breaker: &Step,
+    outside: &[Step],
+    warn: &mut impl FnMut(Warning),
+) {
+    let Some(needs) = breaker.breaker_needs() else { return };
+    let attempts = amplification_max(outside);
+    if attempts > 1 && needs.failures_min <= attempts {
+        warn(Warning::OneCallOpensBreaker);
+    }
+    let limits = plan.steps.iter().flat_map(|step| match step {
+        Step::Retry(retry) => [retry.attempt_timeout_limit(), retry.deadline_limit()],
+        Step::Timeout(limit) | Step::AttemptTimeout(limit) => [Some(*limit), None],
+        Step::CircuitBreaker(_) | Step::RateLimiter(_) | Step::Bulkhead(_) | Step::Keyed(_) => {
+            [None, None]
+        }
+    });
+    match limits.flatten().min() {
+        None if plan.repeats() => {} // The retry is warned about.
+        None => warn(Warning::NothingEndsAnAttempt),
+        Some(attempt) if attempt >= needs.probe_timeout => {
+            warn(Warning::ProbeTimeoutNotAboveAttemptTimeout);
+        }
+        Some(_) => {}
+    }
 }
 
 fn warn_about_times(
@@ -288,11 +331,16 @@ impl Step {
         matches!(self, Step::Retry(_))
     }
 
-    const fn is_breaker(&self) -> bool {
-        matches!(
-            self,
-            Step::CircuitBreaker(_) | Step::Keyed(Keyed { kind: KeyedKind::CircuitBreaker, .. })
-        )
+    fn breaker_needs(&self) -> Option<Needs> {
+        match self {
+            Step::CircuitBreaker(breaker) => Some(breaker.machine().needs()),
+            Step::Keyed(keyed) => keyed.needs,
+            Step::Timeout(_)
+            | Step::Retry(_)
+            | Step::RateLimiter(_)
+            | Step::Bulkhead(_)
+            | Step::AttemptTimeout(_) => None,
+        }
     }
 
     const fn is_limiter(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Steps of a pipeline that are different for each key.
 
 use super::{Pipeline, Plan, Step};
-use crate::breaker::{KeyedCircuitBreaker, OwnedPermit};
+use crate::breaker::{KeyedCircuitBreaker, Needs, OwnedPermit};
 use crate::error::Refused;
 use crate::limiter::KeyedRateLimiter;
 use std::borrow::Borrow;
@@ -26,6 +26,8 @@ pub(super) struct Keyed {
     /// Where the pipeline has it.
     pub(super) index: usize,
     pub(super) kind: KeyedKind,
+    /// Of a breaker.
+    pub(super) needs: Option<Needs>,
     name: String,
     text: String,
 }
@@ -95,7 +97,8 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     pub fn circuit_breaker_keyed(self, breakers: &KeyedCircuitBreaker<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::CircuitBreaker, breakers.name().to_owned());
         let step = KeyedStep::CircuitBreaker(breakers.clone());
-        self.step_keyed(step, kind, name, breakers.describe())
+        let of_it = (name, breakers.describe(), Some(breakers.needs()));
+        self.step_keyed(step, kind, of_it)
     }
 
     /// Refuses a call if the limit of its key is reached. This step does not wait, but a retry
@@ -104,20 +107,19 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     pub fn rate_limiter_keyed(self, limiters: &KeyedRateLimiter<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::RateLimiter, limiters.name().to_owned());
         let step = KeyedStep::RateLimiter(limiters.clone());
-        self.step_keyed(step, kind, name, limiters.describe())
+        self.step_keyed(step, kind, (name, limiters.describe(), None))
     }
 
     fn step_keyed(
         mut self,
         step: KeyedStep<K>,
         kind: KeyedKind,
-        name: String,
-        text: String,
+        (name, text, needs): (String, String, Option<Needs>),
     ) -> Pipeline<K> {
         let steps = Arc::make_mut(self.keyed.get_or_insert_default());
         let index = steps.len();
         steps.push(step);
-        self.step(Step::Keyed(Keyed { index, kind, name, text }))
+        self.step(Step::Keyed(Keyed { index, kind, needs, name, text }))
     }
 }
 

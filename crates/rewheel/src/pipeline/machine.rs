@@ -65,6 +65,12 @@ pub(super) struct Machine {
     nested: bool,
     /// Category of the last failed call.
     last_category: Option<Category>,
+    /// The innermost step, counted from 1, that this attempt waited for; 0 if it waited for none.
+    queued_at: usize,
+    /// Whether the last call failed in a way that another attempt may not.
+    repeatable: bool,
+    /// Whether the run was dropped during a call.
+    is_dropped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,9 @@ impl Machine {
             started: None,
             nested: false,
             last_category: None,
+            queued_at: 0,
+            repeatable: false,
+            is_dropped: false,
         }
     }
 
@@ -146,6 +155,7 @@ impl Machine {
             (verdict, _) => verdict,
         };
         if verdict != Verdict::Done {
+            self.repeatable = matches!(verdict, Verdict::Retry | Verdict::RetryAfter(_));
             self.report_failure(plan, class);
         }
         self.leave(plan, class, verdict, None, Reached::Yes)
@@ -157,6 +167,12 @@ impl Machine {
         let refused = Refused::new(GiveUpReason::Cancelled, None);
         self.report_end(plan, Verdict::Stop, refused);
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
+    }
+
+    /// Gives back everything when the run itself is dropped.
+    pub(super) fn release_dropped(&mut self, plan: &Plan) {
+        self.is_dropped = self.state == State::Calling;
+        self.release(plan, 0);
     }
 
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
@@ -222,6 +238,7 @@ impl Machine {
                         Admission::Refused(refused) => Some(refused),
                         Admission::Later(at) => {
                             self.slots[self.depth] = Slot::LimiterLine(line);
+                            self.queued_at = self.depth + 1;
                             let at = plan.clock.convert(at, limiter.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
@@ -237,6 +254,7 @@ impl Machine {
                         bulkhead::Entry::Refused(refused) => Some(refused),
                         bulkhead::Entry::Later(at) => {
                             self.slots[self.depth] = Slot::BulkheadLine(line);
+                            self.queued_at = self.depth + 1;
                             let at = plan.clock.convert(at, bulkhead.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
@@ -387,6 +405,11 @@ impl Machine {
             |limit: Option<Duration>| limit.map_or(Moment::NEVER, |limit| started.plus(limit));
         let mut position = Position::starting_at(1);
         position.suppress_if_nested(retry, self.nested);
+        if position.is_suppressed()
+            && let Some(observer) = &plan.observer
+        {
+            observer.observe(&Event::RetrySuppressed { name: &plan.name });
+        }
         let (deadline, attempt_ends) =
             (end(retry.deadline_limit()), end(retry.attempt_timeout_limit()));
         let attempts_before = self.attempts;
@@ -395,6 +418,7 @@ impl Machine {
 
     /// Starts the time limit of the next attempt of the retry that has waited.
     fn restart_attempt(&mut self, plan: &Plan) {
+        self.queued_at = 0;
         let Some(index) = self.depth.checked_sub(1) else { return };
         if let (Slot::Retrying { attempt_ends, .. }, Step::Retry(retry)) =
             (&mut self.slots[index], &plan.steps[index])

@@ -10,7 +10,7 @@ use crate::clock::{Moment, Sleep};
 use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Invoke;
-use crate::retry::{Attempt, Hooks, Judge};
+use crate::retry::{Attempt, HasHooks, Hooks, Judge};
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;
@@ -57,7 +57,7 @@ struct Release<'a> {
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        self.machine.release(self.plan, 0);
+        self.machine.release_dropped(self.plan);
     }
 }
 
@@ -77,6 +77,12 @@ impl<P: Policies, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
             is_begun: false,
             last: None,
         }
+    }
+}
+
+impl<P: Policies, F, Fut, E, J, H> HasHooks<H> for Run<P, F, Fut, E, J, H> {
+    fn hooks(&self) -> &H {
+        &self.hooks
     }
 }
 
@@ -164,14 +170,14 @@ where
     #[inline]
     fn start_call(self: Pin<&mut Self>, attempt: Attempt) {
         let mut this = self.project();
-        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
+        let _inside = Inside::enter_if(this.policies.plan().0.suppresses());
         this.call.set(Some(this.operation.invoke(attempt)));
     }
 
     #[inline]
     fn poll_call(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self.project();
-        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
+        let _inside = Inside::enter_if(this.policies.plan().0.suppresses());
         this.call.as_pin_mut().map_or(Poll::Pending, |call| call.poll(cx))
     }
 

@@ -7,6 +7,7 @@ use super::spill::Blocks;
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, GiveUpReason};
+use crate::nesting::InsideBlocking;
 
 impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, Setup<O>>
 where
@@ -39,7 +40,7 @@ where
             let time_left = progress.attempt_ends().map(|(_, left)| left);
             let attempt = progress.attempt().with_time_left(time_left);
             let result = {
-                let _inside = setup.mark();
+                let _inside = InsideBlocking::enter_if(setup.policy.suppresses());
                 self.operation.invoke(attempt)
             };
             let class = self.judge.judge(&result);

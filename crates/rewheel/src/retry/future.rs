@@ -3,7 +3,7 @@
 use super::call::marker::Invoke;
 use super::options::{Options, Setup};
 use super::progress::{Next, Outcome, Past, Progress};
-use super::{Attempt, Hooks, Judge};
+use super::{Attempt, HasHooks, Hooks, Judge};
 use crate::cancel::Cancelled;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
@@ -63,6 +63,12 @@ impl<F, A, Fut, E, J, H, O: Options> RetryFuture<F, A, Fut, E, J, H, O> {
     pub(super) fn new(operation: F, setup: Setup<O>, judge: J, hooks: H) -> Self {
         let state = State::New;
         RetryFuture { operation, setup, state, judge, hooks, arguments: PhantomData }
+    }
+}
+
+impl<F, A, Fut, E, J, H, O> HasHooks<H> for RetryFuture<F, A, Fut, E, J, H, O> {
+    fn hooks(&self) -> &H {
+        &self.hooks
     }
 }
 

@@ -40,6 +40,18 @@ impl<T, E> Hooks<T, E> for () {
     fn gave_up(&mut self, _: &Error<E>) {}
 }
 
+impl<T, E, H: Hooks<T, E>> Hooks<T, E> for &mut H {
+    fn retrying(&mut self, retrying: &Retrying<'_, E>) {
+        H::retrying(self, retrying);
+    }
+    fn succeeded(&mut self, value: &T, attempts: u32) {
+        H::succeeded(self, value, attempts);
+    }
+    fn gave_up(&mut self, error: &Error<E>) {
+        H::gave_up(self, error);
+    }
+}
+
 /// Calls a closure before each delay.
 #[derive(Clone, Copy, Debug)]
 pub struct OnRetry<H, F> {

@@ -77,6 +77,11 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
     pub(super) fn begin(&mut self) -> Inside {
         let inside = self.setup.mark();
         self.past.position.suppress_if_nested(&self.setup.policy, inside.is_nested());
+        if self.past.position.is_suppressed()
+            && let Some((name, observer)) = self.setup.observer()
+        {
+            observer.observe(&Event::RetrySuppressed { name });
+        }
         if self.setup.is_timed() {
             self.note_start();
         }
@@ -142,6 +147,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         hooks: &mut H,
     ) -> Error<E> {
         let elapsed = self.elapsed();
+        let why = self.past.position.reason(why);
         if let Some(statistics) = self.setup.statistics() {
             statistics.gave_up();
         }
@@ -226,7 +232,7 @@ impl<O: Options> Setup<O> {
     #[inline]
     pub(super) fn begin_plain(&self) -> Option<Outermost> {
         let policy = &self.policy;
-        let is_plain = self.extras().is_none() && !policy.is_timed() && policy.repeats();
+        let is_plain = self.extras().is_none() && !policy.is_timed() && policy.suppresses();
         if is_plain { Outermost::enter() } else { None }
     }
 
@@ -258,7 +264,7 @@ impl<O: Options> Setup<O> {
     /// Marks this thread while an attempt runs, if this retry would repeat it.
     #[inline]
     pub(super) fn mark(&self) -> Inside {
-        Inside::enter_if(self.policy.repeats())
+        Inside::enter_if(self.policy.suppresses())
     }
 
     #[inline]

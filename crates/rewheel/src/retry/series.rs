@@ -141,7 +141,7 @@ impl Series {
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     attempt: u32,
-    /// The attempt that the backoff counts from; a delay that the callee asks for restarts the
+    /// The attempt that the backoff counts from; a long delay that the callee asks for restarts the
     /// backoff.
     restarted_at: u32,
     /// In nanoseconds; zero before the first delay.
@@ -199,14 +199,21 @@ impl Position {
         if self.attempt >= retry.attempts_max {
             return Step::GiveUp(GiveUpReason::AttemptsExhausted);
         }
-        let delay = self.delay(retry, asked, random);
+        let (delay, restarts) = match asked {
+            None => (self.own_delay(retry, random), false),
+            // Coming back earlier would only add load to a service that asked for a pause.
+            Some(asked) if nanos(asked) > retry.retry_after_max => {
+                return Step::GiveUp(GiveUpReason::RetryAfterTooLong);
+            }
+            Some(asked) => self.asked_delay(retry, nanos(asked), random),
+        };
         // A delay that ends after the deadline would only postpone the failure.
         if nanos(elapsed).saturating_add(delay) >= retry.deadline {
             return Step::GiveUp(GiveUpReason::Deadline);
         }
         self.previous = delay;
         self.waited = self.waited.saturating_add(delay);
-        if asked.is_some() {
+        if restarts {
             self.restarted_at = self.attempt;
             self.previous = 0;
         }
@@ -214,20 +221,45 @@ impl Position {
         Step::Wait(Duration::from_nanos(delay))
     }
 
-    /// Returns the next delay in nanoseconds.
-    fn delay(&self, retry: &Retry, asked: Option<Duration>, random: &Random) -> u64 {
-        let step = self.attempt - self.restarted_at;
+    /// Returns the next delay of the backoff, in nanoseconds.
+    fn own_delay(&self, retry: &Retry, random: &Random) -> u64 {
         let previous = (self.previous > 0).then_some(self.previous);
-        let own = retry.backoff.draw(step, previous, self.failure_ratio, random);
-        let Some(asked) = asked else { return own };
-        let asked = nanos(asked).min(retry.retry_after_max);
-        if retry.backoff.is_jittered() {
+        retry.backoff.draw(self.step(), previous, self.failure_ratio, random)
+    }
+
+    /// Returns the delay if the called service asked for one, and whether the backoff starts again
+    /// from its first delay. It does so only after a delay that is at least as long as its own:
+    /// otherwise a service that always asks for zero would stop the growth.
+    fn asked_delay(&self, retry: &Retry, asked: u64, random: &Random) -> (u64, bool) {
+        let own = self.own_delay(retry, random);
+        let longest = retry.backoff.longest(self.step(), self.failure_ratio).unwrap_or(own);
+        let restarts = asked > 0 && asked >= longest;
+        let delay = if retry.backoff.is_jittered() {
             // All clients that received `Retry-After: 10` would retry at the same time: jitter is
             // added to it, never subtracted.
             asked.saturating_add(own)
         } else {
             // A callee may ask for a longer delay, not for a shorter one.
             asked.max(own)
+        };
+        (delay, restarts)
+    }
+
+    const fn step(&self) -> u32 {
+        self.attempt - self.restarted_at
+    }
+
+    /// Returns why a call is given up: a call that an outer retry repeats is not over at its own
+    /// deadline.
+    pub(crate) const fn reason(&self, why: GiveUpReason) -> GiveUpReason {
+        if self.suppressed && matches!(why, GiveUpReason::Deadline) {
+            GiveUpReason::Nested
+        } else {
+            why
         }
+    }
+
+    pub(crate) const fn is_suppressed(&self) -> bool {
+        self.suppressed
     }
 }

@@ -1,10 +1,10 @@
 //! Continues a call that ran out of attempts as a durable job.
 
-use super::Call;
 use super::call::marker::{Async, Blocking};
-use crate::classify::Category;
+use super::{Call, Hooks, Retrying};
+use crate::classify::{Category, Class, Classify};
 use crate::clock::ThreadWaker;
-use crate::error::{Error, GiveUpReason};
+use crate::error::{Error, GiveUpReason, Refused};
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -43,15 +43,58 @@ pub struct FailedCall {
 }
 
 impl FailedCall {
-    /// Returns what to hand over; nothing if the call was cancelled.
+    /// Returns what to hand over; nothing if the same call cannot succeed later, or should not run
+    /// again.
     pub(crate) fn of<E>(call: &Error<E>) -> Option<FailedCall> {
-        (call.reason() != GiveUpReason::Cancelled).then(|| FailedCall {
+        call.may_succeed_later().then(|| FailedCall {
             attempts: call.attempts(),
             elapsed: call.elapsed(),
             why: call.reason(),
             category: call.category(),
         })
     }
+
+    /// Returns the error of a call that ended with a value that was judged a failure.
+    pub(crate) fn to_error<E>(self) -> Error<E> {
+        Error::new(Refused::new(self.why, None), self.attempts, self.elapsed, None)
+            .with_category(Some(self.category))
+    }
+}
+
+/// Notes whether a call was given up, also if it ends with a value. You do not need to name this type.
+#[derive(Clone, Copy, Debug)]
+pub struct NoteGiveUp<H> {
+    hooks: H,
+    failed: Option<FailedCall>,
+}
+
+impl<H> NoteGiveUp<H> {
+    pub(crate) const fn new(hooks: H) -> NoteGiveUp<H> {
+        NoteGiveUp { hooks, failed: None }
+    }
+
+    pub(crate) const fn failed(&self) -> Option<FailedCall> {
+        self.failed
+    }
+}
+
+impl<T, E, H: Hooks<T, E>> Hooks<T, E> for NoteGiveUp<H> {
+    fn retrying(&mut self, retrying: &Retrying<'_, E>) {
+        self.hooks.retrying(retrying);
+    }
+    fn succeeded(&mut self, value: &T, attempts: u32) {
+        self.hooks.succeeded(value, attempts);
+    }
+    fn gave_up(&mut self, error: &Error<E>) {
+        self.failed = FailedCall::of(error);
+        self.hooks.gave_up(error);
+    }
+}
+
+/// The future of a call with these hooks. You do not need to name this trait.
+pub trait HasHooks<H> {
+    #[doc(hidden)]
+    fn hooks(&self) -> &H;
 }
 
 /// The result of a call that may be finished later.
@@ -68,8 +111,9 @@ pub enum SpillOutcome<T, R> {
 pub struct SpillError<E, S> {
     /// Why the call was given up.
     pub call: Error<E>,
-    /// Why the job could not be stored. `None` if no job was submitted, because the call was
-    /// cancelled or a tower service did not become ready.
+    /// Why the job could not be stored. `None` if no job was submitted, because the call would not
+    /// succeed later either, an outer retry repeats it, the caller cancelled it, or a tower service
+    /// did not become ready.
     pub spill: Option<S>,
 }
 
@@ -80,6 +124,13 @@ impl<E: fmt::Display + fmt::Debug, S: fmt::Display> fmt::Display for SpillError<
             Some(spill) => write!(f, "; storing the call as a job failed too: {spill}"),
             None => Ok(()),
         }
+    }
+}
+
+/// An outer retry sees the call itself: whether the job was stored makes no difference to it.
+impl<E: Classify, S> Classify for SpillError<E, S> {
+    fn classify(&self) -> Class {
+        self.call.classify()
     }
 }
 
@@ -95,12 +146,17 @@ where
 
 impl<F, A, Fut, T, E, J, H, S> Call<F, Async<A, Fut, T, E>, J, H, S>
 where
-    Self: IntoFuture<Output = Result<T, Error<E>>>,
+    Call<F, Async<A, Fut, T, E>, J, NoteGiveUp<H>, S>:
+        IntoFuture<Output = Result<T, Error<E>>, IntoFuture: HasHooks<NoteGiveUp<H>>>,
 {
     /// Makes the call. If the call is given up, submits `job` to a durable engine. Use the same
     /// idempotency key for the job and for the call itself, so that it does no harm if both run.
     ///
-    /// A cancelled call is not stored as a job.
+    /// A job is stored if the same call may succeed later: if it ran out of attempts, time or
+    /// budget, or if a policy refused it. This includes a call whose last result is a value that
+    /// [`judge`](Call::judge) or [`when_ok`](Call::when_ok) calls a failure, such as a response with
+    /// status 503. No job is stored for a permanent failure, such as a declined card, for a
+    /// cancelled call, and inside an attempt of an outer retry, which repeats the call.
     ///
     /// ```
     /// use rewheel::{SpillOutcome, FailedCall, Retry, Retryable, Spill, millis};
@@ -142,16 +198,25 @@ where
     where
         D: Spill<W>,
     {
-        match self.into_future().await {
-            Ok(value) => Ok(SpillOutcome::Done(value)),
-            Err(call) => hand_over(call, spill, job).await,
+        let (result, failed) = {
+            let Call { operation, mode, judge, hooks, setup } = self;
+            let call = Call { operation, mode, judge, hooks: NoteGiveUp::new(hooks), setup };
+            let mut future = pin!(call.into_future());
+            let result = future.as_mut().await;
+            let failed = future.hooks().failed();
+            (result, failed)
+        };
+        match (result, failed) {
+            (Ok(value), None) => Ok(SpillOutcome::Done(value)),
+            (Ok(_), Some(failed)) => hand_over(failed.to_error(), Some(failed), spill, job).await,
+            (Err(call), failed) => hand_over(call, failed, spill, job).await,
         }
     }
 }
 
 impl<F, A, T, E, J, H, S> Call<F, Blocking<A, T, E>, J, H, S>
 where
-    Self: Blocks<T, E>,
+    for<'a> Call<F, Blocking<A, T, E>, J, &'a mut NoteGiveUp<H>, S>: Blocks<T, E>,
 {
     /// As [`or_spill_to`](Call::or_spill_to), for a call that blocks: this thread is blocked until the
     /// job is stored.
@@ -168,9 +233,15 @@ where
     where
         D: Spill<W>,
     {
-        match self.make_call() {
-            Ok(value) => Ok(SpillOutcome::Done(value)),
-            Err(call) => block_on(hand_over(call, spill, job)),
+        let Call { operation, mode, judge, hooks, setup } = self;
+        let mut noted = NoteGiveUp::new(hooks);
+        let result = Call { operation, mode, judge, hooks: &mut noted, setup }.make_call();
+        match (result, noted.failed()) {
+            (Ok(value), None) => Ok(SpillOutcome::Done(value)),
+            (Ok(_), Some(failed)) => {
+                block_on(hand_over(failed.to_error(), Some(failed), spill, job))
+            }
+            (Err(call), failed) => block_on(hand_over(call, failed, spill, job)),
         }
     }
 }
@@ -183,10 +254,11 @@ pub trait Blocks<T, E> {
 
 async fn hand_over<T, E, D: Spill<W>, W>(
     call: Error<E>,
+    failed: Option<FailedCall>,
     spill: &D,
     job: W,
 ) -> Result<SpillOutcome<T, D::Receipt>, SpillError<E, D::Error>> {
-    let Some(failed) = FailedCall::of(&call) else {
+    let Some(failed) = failed else {
         return Err(SpillError { call, spill: None });
     };
     match spill.spill(job, failed).await {

@@ -1,6 +1,6 @@
 //! The short text form of a retry policy.
 
-use super::{Nested, Retry, UNLIMITED};
+use super::{Inner, Nested, Retry, UNLIMITED};
 use crate::backoff::{Backoff, Backoffs};
 use crate::duration::{self, nanos};
 use std::fmt;
@@ -30,8 +30,12 @@ impl fmt::Display for Retry {
             write!(f, ", retry_after_max {}", text(self.retry_after_max))?;
         }
         match self.nested {
-            Nested::Once => Ok(()),
-            Nested::Retry => f.write_str(", nested retry"),
+            Nested::Once => {}
+            Nested::Retry => f.write_str(", nested retry")?,
+        }
+        match self.inner {
+            Inner::Suppress => Ok(()),
+            Inner::Allow => f.write_str(", inner allow"),
         }
     }
 }
@@ -40,8 +44,8 @@ impl FromStr for Retry {
     type Err = RetryError;
 
     /// Parses the name of a preset, or parts separated by commas: the number of attempts, a
-    /// backoff, and any of `deadline`, `attempt_timeout`, `retry_after_max` and `nested
-    /// retry|once`.
+    /// backoff, and any of `deadline`, `attempt_timeout`, `retry_after_max`, `nested
+    /// retry|once` and `inner suppress|allow`.
     ///
     /// ```
     /// use rewheel::{Retry, millis, seconds};
@@ -97,6 +101,9 @@ fn parse(text: &str, backoffs: &Backoffs) -> Result<Retry, String> {
             "nested" if rest == "retry" => retry.nested = Nested::Retry,
             "nested" if rest == "once" => retry.nested = Nested::Once,
             "nested" => return Err("`nested` must be followed by `retry` or `once`".to_owned()),
+            "inner" if rest == "allow" => retry.inner = Inner::Allow,
+            "inner" if rest == "suppress" => retry.inner = Inner::Suppress,
+            "inner" => return Err("`inner` must be followed by `suppress` or `allow`".to_owned()),
             _ if matches!(rest, "attempt" | "attempts") => {
                 let wrong = || format!("`{word}` is not a number of attempts: use 1 or more");
                 retry.attempts_max = word.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
@@ -115,7 +122,7 @@ fn parse(text: &str, backoffs: &Backoffs) -> Result<Retry, String> {
 /// Returns the setting that a part of the text sets.
 fn setting_of<'a>(word: &'a str, rest: &str) -> &'a str {
     match (word, rest) {
-        ("deadline" | "attempt_timeout" | "retry_after_max" | "nested", _) => word,
+        ("deadline" | "attempt_timeout" | "retry_after_max" | "nested" | "inner", _) => word,
         (_, "attempt" | "attempts") => "the number of attempts",
         _ => "the backoff",
     }

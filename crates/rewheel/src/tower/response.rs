@@ -3,7 +3,7 @@
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;
 use crate::pipeline::{InPipeline, Pipeline, Policies, Run};
-use crate::retry::{ByClassify, Judge};
+use crate::retry::{ByClassify, FailedCall, HasHooks, Judge, NoteGiveUp};
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 type Running<S, Req, J, P> =
-    Run<P, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
+    Run<P, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J, NoteGiveUp<()>>;
 
 pin_project! {
     /// The future of [`PipelineService`](super::PipelineService). Does not allocate.
@@ -29,15 +29,21 @@ pin_project! {
         // its unused reservation.
         #[pin]
         run: Option<Running<S, Req, J, P>>,
+        failed: Option<FailedCall>,
     }
 }
 
 impl<S: Service<Req>, Req, J, P: Policies> ResponseFuture<S, Req, J, P> {
     #[inline]
     pub(super) fn new(policies: P, ready: S, request: Req, judge: J) -> Self {
-        ResponseFuture {
-            run: Some(Run::new(InPipeline::new(policies), Repeat::new(ready, request), judge, ())),
-        }
+        let repeat = Repeat::new(ready, request);
+        let run = Run::new(InPipeline::new(policies), repeat, judge, NoteGiveUp::new(()));
+        ResponseFuture { run: Some(run), failed: None }
+    }
+
+    /// Returns why a request was given up that a job should continue, also if it has a response.
+    pub(super) const fn failed(&self) -> Option<FailedCall> {
+        self.failed
     }
 }
 
@@ -52,9 +58,11 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut run = self.project().run;
+        let this = self.project();
+        let mut run = this.run;
         let running = run.as_mut().as_pin_mut().expect("polled after it was done");
         let result = ready!(running.poll(cx));
+        *this.failed = run.as_ref().get_ref().as_ref().and_then(|run| run.hooks().failed());
         run.set(None);
         Poll::Ready(result)
     }

@@ -3,7 +3,7 @@
 use super::{ForRequest, PipelineLayer, PipelineService, ResponseFuture};
 use crate::error::Error;
 use crate::pipeline::{Pipeline, Policies};
-use crate::retry::{FailedCall, Judge, Spill, SpillError, SpillOutcome};
+use crate::retry::{Judge, Spill, SpillError, SpillOutcome};
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::future::Future;
@@ -156,16 +156,20 @@ where
     type Output = Result<SpillOutcome<S::Response, D::Receipt>, SpillError<S::Error, D::Error>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let mut this = self.project();
         let spilling = match this.spilling {
             Some(spilling) => spilling,
             None => {
-                let call = match ready!(this.call.poll(cx)) {
-                    Ok(response) => return Poll::Ready(Ok(SpillOutcome::Done(response))),
-                    Err(call) => call,
+                let result = ready!(this.call.as_mut().poll(cx));
+                let failed = this.call.failed();
+                let call = match (result, failed) {
+                    (Ok(response), None) => {
+                        return Poll::Ready(Ok(SpillOutcome::Done(response)));
+                    }
+                    (Ok(_), Some(failed)) => failed.to_error(),
+                    (Err(call), _) => call,
                 };
-                let (Some(failed), Some(request)) = (FailedCall::of(&call), this.request.take())
-                else {
+                let (Some(failed), Some(request)) = (failed, this.request.take()) else {
                     return Poll::Ready(Err(SpillError { call, spill: None }));
                 };
                 let (spill, job) = (this.spill.clone(), (this.job)(request));

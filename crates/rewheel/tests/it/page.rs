@@ -8,7 +8,7 @@ const PAGE: &str = include_str!("../../../../docs/library.md");
 
 #[test]
 fn the_explanation_on_the_page_is_what_is_printed() {
-    let breaker = CircuitBreaker::consecutive(5).open_for(seconds(30)).named("pages").build();
+    let breaker = CircuitBreaker::consecutive(10).open_for(seconds(30)).named("pages").build();
     let limiter = RateLimiter::per_second(100).burst(20).wait_max(seconds(1)).build();
     let bulkhead = Bulkhead::concurrency(64).queue_max(100).wait_max(millis(500)).build();
     let fetch = Pipeline::new()

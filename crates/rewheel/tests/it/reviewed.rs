@@ -34,14 +34,17 @@ impl Observer for Failed {
 #[tokio::test]
 async fn a_deadline_that_cuts_a_series_is_no_failure_to_the_breaker_inside() {
     let clock = ManualClock::new();
-    let breaker = CircuitBreaker::consecutive(1).clock(&clock).build();
+    let breaker = CircuitBreaker::consecutive(2).clock(&clock).build();
     let retry = Retry::fixed(seconds(1)).deadline(seconds(10));
     let pipeline = Pipeline::new().retry(retry).circuit_breaker(&breaker).clock(&clock);
+    let second_hangs = |attempt: rewheel::Attempt| async move {
+        if attempt.number() < 2 { Err(timed_out()) } else { hang(attempt).await }
+    };
 
-    let error = clock.drive(pipeline.run(hang)).await.unwrap_err();
+    let error = clock.drive(pipeline.run(second_hangs)).await.unwrap_err();
 
     assert_eq!((error.reason(), error.category()), (GiveUpReason::Deadline, Category::Timeout));
-    assert_eq!(breaker.state(), BreakerState::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed, "the second attempt may have just begun");
 }
 
 #[tokio::test]

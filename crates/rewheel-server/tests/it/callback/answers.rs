@@ -23,7 +23,7 @@ async fn a_status_says_what_follows() {
         (425, Verdict::Retry, Transient),
         (429, Verdict::Retry, Throttled),
         (500, Verdict::Retry, Transient),
-        (501, Verdict::Retry, Transient),
+        (501, Verdict::Stop, Rejected),
         (503, Verdict::Retry, Transient),
         (504, Verdict::Retry, Timeout),
         (599, Verdict::Retry, Transient),

@@ -58,6 +58,10 @@ async fn a_part_that_is_down_wants_no_requests_but_no_restart_either() {
     assert_eq!(get(&checks, "/readyz").await, (503, json!({"ready": false})));
     let (status, body) = get(&checks, "/health").await;
     assert_eq!((status, &body["ok"]), (503, &json!(false)));
+    assert_eq!(body["components"]["store"]["message"], "the check failed", "anybody can ask");
+    let response = checks.run().await.response();
+    let body = to_bytes(response.into_body(), 100_000).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["components"]["store"]["message"], "\"no\"\n\\route\u{1}é");
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bulkhead::{Bulkhead, Entry, Waiting};
 use crate::clock::ManualClock;
+use crate::queue::TURN_MAX;
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,5 +97,32 @@ fn loom_a_place_is_never_given_twice() {
             thread.join().unwrap();
         }
         assert_eq!(bulkhead.free(), 1);
+    });
+}
+
+/// The first in the queue is not polled: the second passes it, while the first may come back.
+#[test]
+fn loom_a_caller_that_is_not_polled_blocks_nobody() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(&clock).build();
+        assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered);
+        let (mut first, mut second) = (Waiting::default(), Waiting::default());
+        assert!(matches!(first.poll(&bulkhead, Waker::noop()), Entry::Later(_)));
+        assert!(matches!(second.poll(&bulkhead, Waker::noop()), Entry::Later(_)));
+        bulkhead.release();
+        assert!(matches!(second.poll(&bulkhead, Waker::noop()), Entry::Later(_)));
+        clock.advance(TURN_MAX);
+        let back = {
+            let bulkhead = bulkhead.clone();
+            thread::spawn(move || (first.poll(&bulkhead, Waker::noop()), first))
+        };
+        let passed = second.poll(&bulkhead, Waker::noop());
+        let (answer, mut first) = back.join().unwrap();
+        let entered = [&passed, &answer].into_iter().filter(|entry| **entry == Entry::Entered);
+        assert_eq!(entered.count(), 1, "{passed:?} {answer:?}");
+        first.leave(&bulkhead);
+        second.leave(&bulkhead);
+        assert_eq!((bulkhead.free(), bulkhead.waiting()), (0, 0));
     });
 }

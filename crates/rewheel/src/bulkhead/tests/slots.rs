@@ -1,11 +1,13 @@
 //! Checks that a bulkhead hands out its slots in order.
 
-use crate::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
+use crate::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit, Entry, Waiting};
 use crate::clock::ManualClock;
 use crate::duration::millis;
 use crate::error::GiveUpReason;
+use crate::queue::TURN_MAX;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 
 /// Callers of one bulkhead. The executor polls only tasks that were woken, so a lost wake-up fails
@@ -239,4 +241,65 @@ fn threads_never_get_more_places_than_there_are() {
         }
     });
     assert_eq!(bulkhead.free(), 1);
+}
+
+#[tokio::test]
+async fn callers_pass_those_before_them_that_do_not_take_their_turn() {
+    let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
+    crowd.comes(1).await;
+    // Nobody polls these any more, as inside a `buffer_unordered` whose consumer is busy.
+    let mut unpolled = [(); 3].map(|()| Waiting::default());
+    for waiting in &mut unpolled {
+        assert!(matches!(waiting.poll(&crowd.bulkhead, Waker::noop()), Entry::Later(_)));
+    }
+    crowd.comes(2).await;
+    crowd.comes(3).await;
+    crowd.goes(1).await;
+    crowd.check(&[], 5, &[]);
+    for _ in 0..3 {
+        crowd.pass(TURN_MAX).await;
+    }
+    crowd.check(&[2], 4, &[]);
+    // From here on they delay nobody.
+    crowd.goes(2).await;
+    crowd.check(&[3], 3, &[]);
+    crowd.goes(3).await;
+    assert!(crowd.bulkhead.try_acquire().is_ok(), "who does not wait passes them too");
+    assert_eq!(unpolled[0].poll(&crowd.bulkhead, Waker::noop()), Entry::Entered);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_is_not_refused_for_ever_because_of_a_caller_that_is_not_polled() {
+    let crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
+    let place = crowd.bulkhead.try_acquire().unwrap();
+    assert!(matches!(Waiting::default().poll(&crowd.bulkhead, Waker::noop()), Entry::Later(_)));
+    drop(place);
+    assert!(crowd.bulkhead.try_acquire().is_err(), "the one before has a moment to answer");
+    crowd.pass(TURN_MAX).await;
+    assert!(crowd.bulkhead.try_acquire().is_ok());
+}
+
+/// A waker may own a task, and the task a permit.
+#[test]
+fn a_waker_may_use_the_bulkhead_when_it_is_dropped() {
+    struct Owner(Mutex<Option<Bulkhead>>);
+    impl std::task::Wake for Owner {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            if let Some(bulkhead) = self.0.lock().unwrap().take() {
+                assert_eq!(bulkhead.free(), 0);
+            }
+        }
+    }
+    let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(ManualClock::new()).build();
+    let place = bulkhead.try_acquire().unwrap();
+    let owning = || Waker::from(Arc::new(Owner(Mutex::new(Some(bulkhead.clone())))));
+    let mut waiting = Waiting::default();
+    for _ in 0..3 {
+        assert!(matches!(waiting.poll(&bulkhead, &owning()), Entry::Later(_)));
+    }
+    waiting.leave(&bulkhead);
+    drop(place);
 }

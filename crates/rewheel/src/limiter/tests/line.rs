@@ -3,7 +3,7 @@
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
 use crate::error::{GiveUpReason, Refused};
-use crate::limiter::{RateLimiter, RateLimiterBuilder};
+use crate::limiter::{Admission, RateLimiter, RateLimiterBuilder, Waiting};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
@@ -208,4 +208,61 @@ async fn what_can_never_be_served_does_not_join_the_line() {
     line.comes(1, 6).await;
     assert_eq!(line.refused(), [(1, Refused::new(GiveUpReason::AboveBurst, None))]);
     line.assert_empty().await;
+}
+
+/// A caller whose future nobody polls any more, as inside a `buffer_unordered` whose consumer is busy.
+struct Unpolled {
+    waiting: Waiting,
+}
+
+impl Unpolled {
+    fn comes(limiter: &RateLimiter) -> Unpolled {
+        let mut waiting = Waiting::default();
+        let admission = waiting.poll(limiter, 1, std::task::Waker::noop());
+        assert!(matches!(admission, Admission::Later(_)));
+        Unpolled { waiting }
+    }
+}
+
+#[tokio::test]
+async fn callers_pass_those_before_them_that_do_not_take_their_turn() {
+    let mut line = Line::new(one_a_tenth());
+    line.limiter.check_n(5).unwrap();
+    let unpolled = [(); 40].map(|()| Unpolled::comes(&line.limiter));
+    for name in 1..=3 {
+        line.comes(name, 1).await;
+    }
+    line.pass(seconds(3)).await;
+    assert_eq!(line.served().iter().map(|(name, _)| *name).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(line.limiter.check(), Ok(()), "who does not wait passes them too");
+
+    let [mut first, ..] = unpolled;
+    assert_eq!(first.waiting.poll(&line.limiter, 1, std::task::Waker::noop()), Admission::Admitted);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_is_not_refused_for_ever_because_of_a_caller_that_is_not_polled() {
+    let line = Line::new(one_a_tenth());
+    line.limiter.check_n(5).unwrap();
+    let _unpolled = Unpolled::comes(&line.limiter);
+    line.pass(seconds(1)).await;
+    assert!(line.limiter.check().is_err(), "the one before has a moment to answer");
+    line.pass(crate::queue::TURN_MAX).await;
+    assert_eq!(line.limiter.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn callers_that_waited_too_long_make_room_for_others() {
+    let mut line = Line::new(one_a_tenth().queue_max(2).wait_max(millis(400)));
+    line.limiter.check_n(5).unwrap();
+    let _unpolled = [(); 2].map(|()| Unpolled::comes(&line.limiter));
+    line.comes(1, 1).await;
+    assert_eq!(line.refused().len(), 1, "the line was not full");
+    line.limiter.take(4, line.limiter.clock().now()).unwrap_err();
+    line.pass(millis(400)).await;
+    // Empty again, so that the next one has to wait.
+    line.limiter.take(4, line.limiter.clock().now()).unwrap();
+    line.comes(2, 1).await;
+    line.pass(seconds(1)).await;
+    assert_eq!(line.served().iter().map(|(name, _)| *name).collect::<Vec<_>>(), [2]);
 }

@@ -4,6 +4,7 @@ use crate::clock::{ManualClock, Moment};
 use crate::duration::millis;
 use crate::limiter::gcra::Gcra;
 use crate::limiter::{Admission, RateLimiter, Waiting};
+use crate::queue::TURN_MAX;
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,12 +51,16 @@ fn loom_a_late_reading_admits_no_more() {
     });
 }
 
+/// The answer to a caller that is not first: it relies on being woken, or asks again later.
+fn behind(limiter: &RateLimiter) -> Admission {
+    Admission::Later(limiter.clock().now().plus(TURN_MAX))
+}
+
 /// Waits like a task: sleeps until woken, or until the given time.
-fn is_asleep_for_ever(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
+fn is_asleep_behind_nobody(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
     let woken = Arc::new(Woken::default());
     let admission = waiting.poll(limiter, 1, &Waker::from(Arc::clone(&woken)));
-    let forever = admission == Admission::Later(Moment::NEVER);
-    forever && woken.0.load(Ordering::Relaxed) == 0
+    admission == behind(limiter) && woken.0.load(Ordering::Relaxed) == 0
 }
 
 /// The only waiting caller leaves while another one joins: the new first caller must know that it
@@ -67,7 +72,7 @@ fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
         let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).build();
         limiter.check().unwrap();
         let mut first = Waiting::default();
-        assert!(!is_asleep_for_ever(&limiter, &mut first));
+        assert!(!is_asleep_behind_nobody(&limiter, &mut first));
 
         let leaver = {
             let limiter = limiter.clone();
@@ -78,10 +83,10 @@ fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
         let admission = second.poll(&limiter, 1, &Waker::from(Arc::clone(&woken)));
         leaver.join().unwrap();
 
-        if admission == Admission::Later(Moment::NEVER) {
+        if admission == behind(&limiter) {
             assert!(woken.0.load(Ordering::Relaxed) > 0, "nobody will ever wake the first in line");
         }
-        assert!(!is_asleep_for_ever(&limiter, &mut second));
+        assert!(!is_asleep_behind_nobody(&limiter, &mut second));
         clock.advance(millis(100));
         assert_eq!(second.poll(&limiter, 1, Waker::noop()), Admission::Admitted);
         assert!(limiter.check().is_err());
@@ -114,8 +119,84 @@ fn loom_leaving_wakes_exactly_the_next_in_line() {
         leaver.join().unwrap();
 
         assert_eq!(wakers[1].0.load(Ordering::Relaxed), 1, "the second sleeps for ever");
-        assert_eq!(admission, Admission::Later(Moment::NEVER), "the third overtook the second");
+        assert_eq!(admission, behind(&limiter), "the third overtook the second");
         second.leave(&limiter);
         assert_eq!(wakers[2].0.load(Ordering::Relaxed), 1, "the third sleeps for ever");
+    });
+}
+
+/// A caller that does not wait, while another one joins: together they take no more than there is.
+#[test]
+fn loom_checking_while_another_joins_admits_no_more() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let limiter = RateLimiter::per_second(10).burst(2).clock(&clock).build();
+        limiter.check().unwrap();
+        let checker = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.check().is_ok())
+        };
+        let mut waiting = Waiting::default();
+        let admitted = waiting.poll(&limiter, 1, Waker::noop()) == Admission::Admitted;
+        let checked = checker.join().unwrap();
+        assert_eq!(usize::from(checked) + usize::from(admitted), 1, "one token was left");
+        clock.advance(millis(100));
+        if !admitted {
+            assert_eq!(waiting.poll(&limiter, 1, Waker::noop()), Admission::Admitted);
+        }
+        clock.advance(millis(200));
+        assert_eq!(limiter.check_n(2), Ok(()), "the line is not empty");
+    });
+}
+
+/// A heavy call waits, and a light one comes: the light one must not overtake it.
+#[test]
+fn loom_a_heavy_call_keeps_its_place() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let limiter = RateLimiter::per_second(10).burst(3).clock(&clock).build();
+        limiter.check_n(2).unwrap();
+        let mut heavy = Waiting::default();
+        assert!(matches!(heavy.poll(&limiter, 3, Waker::noop()), Admission::Later(_)));
+        let light = {
+            let limiter = limiter.clone();
+            thread::spawn(move || {
+                let mut light = Waiting::default();
+                let admission = light.poll(&limiter, 1, Waker::noop());
+                light.leave(&limiter);
+                admission
+            })
+        };
+        let checked = limiter.check();
+        assert!(matches!(light.join().unwrap(), Admission::Later(_)), "it overtook");
+        assert!(checked.is_err(), "it overtook without waiting");
+        clock.advance(millis(200));
+        assert_eq!(heavy.poll(&limiter, 3, Waker::noop()), Admission::Admitted);
+    });
+}
+
+/// The first in the queue is not polled: the second passes it, while the first may come back.
+#[test]
+fn loom_a_caller_that_is_not_polled_blocks_nobody() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let limiter = RateLimiter::per_second(1).burst(1).clock(&clock).build();
+        limiter.check().unwrap();
+        let (mut first, mut second) = (Waiting::default(), Waiting::default());
+        assert!(matches!(first.poll(&limiter, 1, Waker::noop()), Admission::Later(_)));
+        assert!(matches!(second.poll(&limiter, 1, Waker::noop()), Admission::Later(_)));
+        clock.advance(millis(1_000));
+        assert_eq!(second.poll(&limiter, 1, Waker::noop()), behind(&limiter));
+        clock.advance(TURN_MAX);
+        let back = {
+            let limiter = limiter.clone();
+            thread::spawn(move || (first.poll(&limiter, 1, Waker::noop()), first))
+        };
+        let passed = second.poll(&limiter, 1, Waker::noop());
+        let (answer, mut first) = back.join().unwrap();
+        let admitted = [&passed, &answer].into_iter().filter(|a| **a == Admission::Admitted);
+        assert_eq!(admitted.count(), 1, "{passed:?} {answer:?}");
+        first.leave(&limiter);
+        second.leave(&limiter);
     });
 }

@@ -4,7 +4,7 @@ use super::{Machine, Need, Reached, Slot, State};
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
 use crate::error::{GiveUpReason, Refused};
-use crate::pipeline::Plan;
+use crate::pipeline::{Plan, Step};
 
 /// A limit on time that runs now, and the step that it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -48,22 +48,52 @@ impl Machine {
         let class = Class::retry(Category::Timeout);
         // A call that still waited in a queue has attempted nothing.
         let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
-        // An attempt that had all its time and did not answer has failed, also in the eyes of a
-        // breaker inside of the limit. One that was cut with everything else may have just begun.
-        let had_its_time =
-            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
+        let had_its_time = reached == Reached::Yes && self.had_its_time(plan, &over);
         if reached == Reached::Yes {
             // While the retry that knows the number of the attempt is still entered.
             self.report_failure(plan, &class);
         }
         self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
         let (why, verdict) = if over.is_deadline {
+            let why = self.reason_of_deadline(over.index);
             self.release(plan, over.index);
-            (GiveUpReason::Deadline, Verdict::Stop)
+            (why, Verdict::Stop)
         } else {
             (GiveUpReason::Timeout, Verdict::Retry)
         };
         Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
+    }
+
+    fn reason_of_deadline(&self, index: usize) -> GiveUpReason {
+        match &self.slots[index] {
+            Slot::Retrying { position, .. } => position.reason(GiveUpReason::Deadline),
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
+            | Slot::BulkheadPermit
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => GiveUpReason::Deadline,
+        }
+    }
+
+    /// Returns whether the running attempt had all the time of the limit, and no answer is a failure,
+    /// also for a breaker inside of the limit. An attempt that waited in a queue inside of the limit,
+    /// or that follows another attempt inside of it, may have just begun.
+    fn had_its_time(&self, plan: &Plan, over: &End) -> bool {
+        if self.queued_at > over.index {
+            return false;
+        }
+        if !over.is_deadline && plan.is_limit_of_attempt(over.index) {
+            return true;
+        }
+        let mut inside = self.slots.iter().zip(&plan.steps).skip(over.index);
+        inside.all(|pair| match pair {
+            (Slot::Retrying { position, .. }, Step::Retry(retry)) => {
+                !position.attempt(retry).is_retry()
+            }
+            _ => true,
+        })
     }
 
     /// Every limit on time that runs now, outermost first.

@@ -21,6 +21,7 @@ impl Machine {
         let is_said = crate::Classify::classify(&refused).category == category;
         Error::new(refused, self.attempts, self.elapsed(plan), last)
             .with_category((!is_said).then_some(category))
+            .with_repeatable(self.repeatable)
     }
 
     /// Tells the hooks of a call that ends with a value: a good one, or the best there is.

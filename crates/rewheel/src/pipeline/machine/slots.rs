@@ -77,7 +77,11 @@ impl Machine {
                 let token = *token;
                 self.slots[index] = Slot::Empty;
                 if let Step::CircuitBreaker(breaker) = &plan.steps[index] {
-                    breaker.machine().record(token, class.and_then(Outcome::of_class));
+                    if self.is_dropped {
+                        breaker.machine().record_dropped(token);
+                    } else {
+                        breaker.machine().record(token, class.and_then(Outcome::of_class));
+                    }
                 }
             }
             Slot::KeyedPermit(_)
@@ -90,6 +94,7 @@ impl Machine {
     /// Gives back what the slot holds, which takes more than a permit does.
     fn give_back(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
         match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
+            (Slot::KeyedPermit(permit), _) if self.is_dropped => drop(permit),
             (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
             (Slot::BulkheadPermit, Step::Bulkhead(bulkhead)) => bulkhead.release(),
             (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),

@@ -7,7 +7,7 @@ use crate::{Backoff, Jitter, RetryBudget, Warning};
 const SPREAD: Retry = FIVE.jitter(Jitter::proportional(0.3));
 
 fn breaker() -> CircuitBreaker {
-    CircuitBreaker::consecutive(5).named("pages").build()
+    CircuitBreaker::consecutive(10).named("pages").build()
 }
 
 /// The pipeline that the documentation recommends.
@@ -94,9 +94,43 @@ fn a_call_with_retries_that_may_take_for_ever_is_named() {
 }
 
 #[test]
-fn the_default_policy_is_warned_about_nothing_but_a_hanging_attempt() {
-    check(Pipeline::new().retry(Retry::default()), &[Warning::NothingEndsAnAttempt]);
-    check(Pipeline::new().retry(Retry::default()).attempt_timeout(seconds(2)), &[]);
+fn a_breaker_that_one_call_opens_is_named() {
+    let timed = Pipeline::new().retry(SPREAD).attempt_timeout(seconds(1));
+    let with =
+        |breaker: crate::CircuitBreakerBuilder| timed.clone().circuit_breaker(&breaker.build());
+    let (found, nothing) = (&[Warning::OneCallOpensBreaker][..], &[][..]);
+    check(with(CircuitBreaker::consecutive(5)), found);
+    check(with(CircuitBreaker::consecutive(6)), nothing);
+    let window = || CircuitBreaker::time_window(seconds(30));
+    check(with(window().failures(5)), found);
+    check(with(window().failures(6)), nothing);
+    check(with(window().failure_ratio(0.5).calls_min(10)), found);
+    check(with(window().failure_ratio(0.5).calls_min(11)), nothing);
+    check(with(window().failure_ratio(0.01).calls_min(20)), found);
+    let alone = Pipeline::new()
+        .timeout(seconds(1))
+        .circuit_breaker(&CircuitBreaker::consecutive(1).build());
+    check(alone, nothing);
+
+    let keyed = CircuitBreaker::consecutive(5).keyed::<String>(10);
+    let keyed =
+        Pipeline::keyed().retry(SPREAD).circuit_breaker_keyed(&keyed).attempt_timeout(seconds(1));
+    assert_eq!(keyed.explain().warnings, found);
+}
+
+#[test]
+fn a_probe_that_can_outlive_its_slot_is_named() {
+    let slot = CircuitBreaker::consecutive(10).probe_timeout(seconds(60)).build();
+    let each = |limit| Pipeline::new().retry(SPREAD).circuit_breaker(&slot).attempt_timeout(limit);
+    check(each(seconds(60)), &[Warning::ProbeTimeoutNotAboveAttemptTimeout]);
+    check(each(seconds(59)), &[]);
+    let by_retry = SPREAD.attempt_timeout(seconds(61));
+    check(
+        Pipeline::new().retry(by_retry).circuit_breaker(&slot),
+        &[Warning::ProbeTimeoutNotAboveAttemptTimeout],
+    );
+    let within = Pipeline::new().timeout(seconds(30)).retry(by_retry).circuit_breaker(&slot);
+    check(within, &[Warning::AttemptTimeoutNotBelowTimeout]);
 }
 
 #[test]
@@ -136,6 +170,8 @@ fn every_warning_has_words_of_its_own() {
         Warning::FixedDelayWithoutJitter,
         Warning::ManyAttempts,
         Warning::NoTotalLimit,
+        Warning::OneCallOpensBreaker,
+        Warning::ProbeTimeoutNotAboveAttemptTimeout,
     ];
     let texts: std::collections::HashSet<_> = all.iter().map(Warning::to_string).collect();
     assert_eq!(texts.len(), all.len());
@@ -192,9 +228,9 @@ fn the_longest_time_and_the_worst_amplification_are_known() {
 fn prints_a_small_report() {
     let report = "\
 timeout 30s
-└─ retry: 5 attempts, exponential 100ms x2 max 10s jitter 30%, deadline 30s
+└─ retry: 5 attempts, exponential 100ms x2 max 10s jitter 30%, deadline 30s, attempt_timeout 5s
    └─ rate limiter: 10 per 1s, burst 10
-      └─ circuit breaker \"pages\": opens at 5 failures in a row, for 30s
+      └─ circuit breaker \"pages\": opens at 10 failures in a row, for 30s
          └─ bulkhead: at most 10 concurrent calls
             └─ attempt timeout 2s
                └─ the call
@@ -203,7 +239,7 @@ one call becomes at most 5 calls";
     assert_eq!(recommended().explain().to_string(), report);
 
     let report = "\
-circuit breaker \"pages\": opens at 5 failures in a row, for 30s
+circuit breaker \"pages\": opens at 10 failures in a row, for 30s
 └─ retry: 3 attempts, fixed 1s jitter none
    └─ the call
 may take forever: no timeout ends it

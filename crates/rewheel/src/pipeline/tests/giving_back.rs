@@ -180,11 +180,71 @@ fn not_before_the_call_itself_is_gone() {
 #[test]
 fn a_probe_that_is_cut_with_its_series_says_nothing_and_one_that_had_its_time_opens() {
     let taken = Taken::new();
-    let retry = Retry::fixed(seconds(1));
-    let pipeline = Pipeline::new().timeout(seconds(1)).retry(retry).circuit_breaker(&taken.breaker);
-    let _ = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
-    assert_eq!(taken.breaker.state(), BreakerState::HalfOpen);
-    let pipeline = Pipeline::new().timeout(seconds(1)).circuit_breaker(&taken.breaker);
+    // The limiter refuses the first round, so the call has only the rest of the time.
+    let limiter =
+        RateLimiter::per_second(1).burst(1).wait_max(Duration::ZERO).clock(&taken.clock).build();
+    limiter.check().unwrap();
+    let retrying = Pipeline::new().timeout(seconds(5)).retry(Retry::fixed(seconds(3)));
+    let pipeline = retrying.rate_limiter(&limiter).circuit_breaker(&taken.breaker);
+    let (_, calls) = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
+    assert_eq!((calls, taken.breaker.state()), (1, BreakerState::HalfOpen));
+    let pipeline = Pipeline::new().timeout(seconds(1)).retry(FIVE).circuit_breaker(&taken.breaker);
     let _ = run(&pipeline.clock(&taken.clock), &taken.clock, HOUR, Ok(1));
     assert_eq!(taken.breaker.state(), BreakerState::Open);
+}
+
+#[test]
+fn a_dropped_call_counts_as_a_failure_if_the_breaker_is_told_so() {
+    let clock = ManualClock::new();
+    let builder = || CircuitBreaker::consecutive(9).clock(&clock);
+    for (breaker, failures) in
+        [(builder().build(), 0), (builder().count_dropped_calls().build(), 2)]
+    {
+        let pipeline = Pipeline::new().circuit_breaker(&breaker).clock(&clock);
+        let never = |_: Attempt| std::future::pending::<Result<u32, Failure>>();
+        let mut run = Box::pin(pipeline.run(never).into_future());
+        assert!(poll(run.as_mut()).is_pending());
+        drop(run);
+        let mut alone = Box::pin(breaker.call(|| never(Attempt::ONLY)));
+        assert!(poll(alone.as_mut()).is_pending());
+        drop(alone);
+        assert_eq!(breaker.snapshot().failures, failures);
+        assert_eq!(run_ok(&pipeline, &clock), Ok(1));
+        assert_eq!(breaker.snapshot().failures, 0, "a call that ended is not dropped");
+    }
+}
+
+fn run_ok(pipeline: &Pipeline, clock: &ManualClock) -> Result {
+    run(pipeline, clock, seconds(1), Ok(1)).0
+}
+
+/// Composed by hand, as without a pipeline.
+#[test]
+fn refusals_of_a_policy_inside_say_nothing_to_a_breaker_around_it() {
+    let clock = ManualClock::new();
+    let breaker = CircuitBreaker::consecutive(3).clock(&clock).build();
+    let fail = || finish(breaker.call(|| async { Err::<(), _>(Failure::Busy) }));
+    let limiter = RateLimiter::per_second(1).burst(1).clock(&clock).build();
+    limiter.check().unwrap();
+    let full = Bulkhead::concurrency(1).clock(&clock).build();
+    let _place = full.try_acquire().unwrap();
+    let refused: [Box<dyn Fn() -> crate::Refused>; 3] = [
+        Box::new(|| limiter.check().unwrap_err()),
+        Box::new(|| limiter.check_n(2).unwrap_err()),
+        Box::new(|| full.try_acquire().unwrap_err()),
+    ];
+    fail().unwrap_err();
+    for refusal in refused {
+        for _ in 0..5 {
+            let _ = finish(breaker.call(|| async { Err::<(), _>(refusal()) }));
+        }
+        assert_eq!(breaker.snapshot().failures, 1, "neither a failure nor a success");
+    }
+    let inner = Pipeline::new()
+        .rate_limiter(&RateLimiter::per_second(1).wait_max(Duration::ZERO).clock(&clock).build());
+    let inner = inner.retry(FIVE).clock(&clock);
+    assert_eq!(finish(inner.run(|_| async { Ok::<_, Failure>(1) })), Ok(1));
+    let error = finish(breaker.call(|| inner.run(|_| async { Ok::<_, Failure>(1) }).into_future()));
+    assert!(error.is_err());
+    assert_eq!(breaker.snapshot().failures, 1);
 }

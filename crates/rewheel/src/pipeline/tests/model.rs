@@ -1,8 +1,11 @@
 //! Runs random pipelines around random calls and checks that everything is released.
 
 use super::*;
-use crate::{Jitter, Random};
+use crate::{Jitter, Random, RetryBudget};
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A random pipeline with its shared state.
 struct Stack {
@@ -49,7 +52,11 @@ impl Dice<'_> {
     }
 
     fn stack(&self, clock: &ManualClock) -> Stack {
-        let pipeline = Pipeline::new().clock(clock).random(self.0);
+        let mut pipeline = Pipeline::new().clock(clock).random(self.0);
+        if self.one_in(3) {
+            let budget = RetryBudget::ratio(0.0).floor_per_second(0).burst(self.small(5));
+            pipeline = pipeline.retry_budget(&budget.clock(clock).build());
+        }
         let mut stack =
             Stack { pipeline, bulkheads: Vec::new(), breakers: Vec::new(), limiters: Vec::new() };
         for _ in 0..self.below(Pipeline::STEPS_MAX as u64 + 1) {
@@ -120,8 +127,19 @@ impl Drop for Live<'_> {
     }
 }
 
+/// Whether a task was woken. An executor polls no other.
+#[derive(Debug)]
+struct Woken(AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A run in progress: its start, its number of calls, and after how many polls it is dropped.
 struct Running<'a> {
+    woken: Arc<Woken>,
     call: Pin<Box<dyn Future<Output = Result> + 'a>>,
     began: Duration,
     calls: &'a Cell<u64>,
@@ -151,17 +169,38 @@ fn start<'a>(
                     if dice.one_in(20) {
                         std::future::pending::<()>().await;
                     }
-                    match dice.below(5) {
-                        0 => Ok(1),
-                        1 => Err(Failure::Gone),
+                    match dice.below(40) {
+                        // Without the message of a panic.
+                        0 => resume_unwind(Box::new("on purpose")),
+                        1..=8 => Ok(1),
+                        9..=12 => Ok(BAD),
+                        13..=20 => Err(Failure::Gone),
                         _ => Err(Failure::Busy),
                     }
                 }
             })
+            .judge(|result: &Result<u32, Failure>| match result {
+                Ok(BAD) => Class::retry(Category::Transient),
+                Ok(_) => Class::DONE,
+                Err(failure) => failure.classify(),
+            })
             .into_future(),
     );
     let polls_left = if dice.one_in(3) { dice.below(8) } else { 400 };
-    Running { call, began: clock.elapsed(), calls, polls_left }
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    Running { woken, call, began: clock.elapsed(), calls, polls_left }
+}
+
+/// A value that is judged a failure.
+const BAD: u32 = 0;
+
+impl Running<'_> {
+    /// Polls it as an executor does; `None` if the operation panicked.
+    fn poll(&mut self) -> Option<Poll<Result>> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        let call = &mut self.call;
+        catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(&waker)))).ok()
+    }
 }
 
 fn run_case(seed: u64, ends: &mut HashSet<Option<GiveUpReason>>) {
@@ -183,17 +222,21 @@ fn run_case(seed: u64, ends: &mut HashSet<Option<GiveUpReason>>) {
         assert!(elapsed <= longest, "seed {seed}: took {elapsed:?}\n{explanation}");
     };
     while !running.is_empty() {
-        // Twice: a later run in the list may have freed something for an earlier one.
-        for _ in 0..2 {
+        let is_woken = |run: &Running<'_>| run.woken.0.load(Ordering::Relaxed);
+        while running.iter().any(is_woken) {
             running.retain_mut(|run| {
                 check(run);
                 if run.polls_left == 0 {
                     return false;
                 }
+                if !run.woken.0.swap(false, Ordering::Relaxed) {
+                    return true;
+                }
                 run.polls_left -= 1;
-                let result = match poll(run.call.as_mut()) {
-                    Poll::Pending => return true,
-                    Poll::Ready(result) => result,
+                let result = match run.poll() {
+                    Some(Poll::Pending) => return true,
+                    Some(Poll::Ready(result)) => result,
+                    None => return false,
                 };
                 check(run);
                 let (why, attempts) = match result {
@@ -208,6 +251,14 @@ fn run_case(seed: u64, ends: &mut HashSet<Option<GiveUpReason>>) {
         if !clock.advance_to_next() {
             break;
         }
+    }
+    // Nothing will wake these: they wait for a call that never ends.
+    for run in &mut running {
+        let polled = run.poll();
+        assert!(
+            matches!(polled, Some(Poll::Pending)),
+            "seed {seed}: a wake-up was lost\n{explanation}"
+        );
     }
     drop(running);
     assert_eq!(live.get(), 0, "seed {seed}");
@@ -248,6 +299,7 @@ fn nothing_is_left_behind_by_any_stack() {
         Some(GiveUpReason::CircuitOpen),
         Some(GiveUpReason::RateLimited),
         Some(GiveUpReason::BulkheadFull),
+        Some(GiveUpReason::BudgetExhausted),
     ] {
         assert!(ends.contains(&why), "no case ended with {why:?}");
     }

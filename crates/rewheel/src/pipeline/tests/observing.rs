@@ -29,6 +29,7 @@ impl Observer for Recorder {
                 let why = why.as_str();
                 format!("{name} gave up after {attempts} in {}s: {why}", elapsed.as_secs())
             }
+            Event::RetrySuppressed { name } => format!("{name} suppressed"),
             Event::Refused { name, why, .. } => format!("{name} refused: {}", why.as_str()),
             Event::Admitted { name, .. } => format!("{name} admitted"),
             Event::BreakerBuilt { .. } => return,

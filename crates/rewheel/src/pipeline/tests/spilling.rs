@@ -88,3 +88,76 @@ fn a_refused_call_is_handed_over_without_attempts_and_a_cancelled_one_is_not() {
     assert_eq!((error.call.reason(), error.spill), (GiveUpReason::Cancelled, None));
     assert_eq!(later.taken(), []);
 }
+
+/// A declined card must not be charged again by a job; a transient failure without a retry may be.
+#[test]
+fn a_permanent_failure_is_not_handed_over() {
+    let (clock, later) = (ManualClock::new(), Later::default());
+    let gone = |_: Attempt| std::future::ready(Err::<u32, _>(Failure::Gone));
+    for pipeline in [Pipeline::new().retry(FIVE).clock(&clock), Pipeline::new().clock(&clock)] {
+        let error = finish(pipeline.run(gone).or_spill_to(&later, "job")).unwrap_err();
+        assert_eq!((error.call.reason(), error.spill), (GiveUpReason::Stopped, None));
+        let call = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Gone));
+        assert_eq!(call.call_or_spill_to(&later, "job").unwrap_err().spill, None);
+    }
+    let plain = (|| gone(Attempt::ONLY)).retry(FIVE).clock(&clock);
+    assert!(finish(plain.or_spill_to(&later, "job")).is_err());
+    assert_eq!(later.taken(), []);
+
+    let once = Pipeline::new().clock(&clock);
+    assert!(finish(once.run(busy).or_spill_to(&later, "job")).is_ok());
+    assert_eq!(later.taken().len(), 1, "another attempt could have succeeded");
+}
+
+#[test]
+fn inside_an_outer_retry_only_the_outer_one_goes_on() {
+    let (clock, later) = (ManualClock::new(), Later::default());
+    let calls = Cell::new(0);
+    let inner = || {
+        calls.set(calls.get() + 1);
+        let call = (|| busy(Attempt::ONLY)).retry(FIVE).clock(&clock);
+        call.or_spill_to(&later, "job")
+    };
+    let outer = inner.retry(FIVE.attempts_max(2)).clock(&clock);
+    let error = finish(clock.drive(outer)).unwrap_err();
+    assert_eq!((error.attempts(), calls.get()), (2, 2));
+    assert_eq!(error.into_last().unwrap().call.reason(), GiveUpReason::Nested);
+    assert_eq!(later.taken(), [], "the first attempt of two became a job");
+}
+
+/// An exhausted 503 is a value, but it is not done.
+#[test]
+fn a_value_that_was_judged_a_failure_is_handed_over() {
+    let (clock, later) = (ManualClock::new(), Later::default());
+    let down = Later { is_down: true, ..Later::default() };
+    let judge = |result: &Result<u32, Failure>| match result {
+        Ok(status) => Class::of_status(u16::try_from(*status).unwrap()),
+        Err(failure) => failure.classify(),
+    };
+    let three = FIVE.attempts_max(3);
+    let pipeline = Pipeline::new().retry(three).clock(&clock);
+    let answer = |status: u32| move |_: Attempt| std::future::ready(Ok::<_, Failure>(status));
+    let taken = ("job", 3, GiveUpReason::AttemptsExhausted, Category::Transient, seconds(2));
+
+    let call = pipeline.run(answer(503)).judge(judge).or_spill_to(&later, "job");
+    assert!(matches!(finish(clock.drive(Box::pin(call))), Ok(SpillOutcome::Spilled(1))));
+    assert_eq!(later.taken(), [taken]);
+    let call = (|| answer(503)(Attempt::ONLY)).retry(three).clock(&clock).judge(judge);
+    let spilled = finish(clock.drive(Box::pin(call.or_spill_to(&later, "job"))));
+    assert!(matches!(spilled, Ok(SpillOutcome::Spilled(1))));
+    assert_eq!(later.taken(), [taken]);
+    let call = pipeline.run_blocking(|_| Ok::<_, Failure>(503)).judge(judge);
+    assert!(matches!(call.call_or_spill_to(&later, "job"), Ok(SpillOutcome::Spilled(1))));
+    assert_eq!(later.taken(), [taken]);
+
+    let call = pipeline.run_blocking(|_| Ok::<_, Failure>(503)).judge(judge);
+    let error = call.call_or_spill_to(&down, "job").unwrap_err();
+    assert_eq!((error.call.attempts(), error.call.category()), (3, Category::Transient));
+    assert_eq!(error.spill, Some("down"));
+
+    for done in [200, 404] {
+        let call = pipeline.run(answer(done)).judge(judge).or_spill_to(&later, "job");
+        assert!(matches!(finish(call), Ok(SpillOutcome::Done(status)) if status == done));
+    }
+    assert_eq!(later.taken(), []);
+}

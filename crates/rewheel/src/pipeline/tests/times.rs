@@ -121,3 +121,37 @@ fn an_attempt_is_told_how_much_time_is_left_by_the_nearest_limit() {
     let both = three.deadline(seconds(9)).attempt_timeout(seconds(6));
     check_time_left(Pipeline::new().retry(both), &[Some(6), Some(6), Some(5)]);
 }
+
+/// A breaker that never sees a hanging call cannot open.
+#[test]
+fn a_limit_that_cuts_the_only_attempt_counts_as_a_failure_of_the_dependency() {
+    let failures = |pipeline: fn(&CircuitBreaker) -> Pipeline, takes| {
+        let clock = ManualClock::new();
+        let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
+        let (result, _) = run(&pipeline(&breaker).clock(&clock), &clock, takes, Err(Failure::Busy));
+        assert!(result.is_err());
+        breaker.snapshot().failures
+    };
+    let deadline: fn(&CircuitBreaker) -> Pipeline =
+        |breaker| Pipeline::new().retry(FIVE.deadline(seconds(5))).circuit_breaker(breaker);
+    let total: fn(&CircuitBreaker) -> Pipeline =
+        |breaker| Pipeline::new().timeout(seconds(5)).retry(FIVE).circuit_breaker(breaker);
+    for limit in [deadline, total] {
+        assert_eq!(failures(limit, HOUR), 1, "the attempt had all the time there was");
+        // The first attempt fails after 3 s; the second is cut after 1 s, which says nothing.
+        assert_eq!(failures(limit, seconds(3)), 1);
+    }
+}
+
+#[test]
+fn an_attempt_that_waited_in_a_queue_is_not_blamed_on_the_dependency() {
+    let clock = ManualClock::new();
+    let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
+    let limiter = RateLimiter::per(1, seconds(4)).burst(1).clock(&clock).build();
+    let inside = Pipeline::new().timeout(seconds(5)).rate_limiter(&limiter);
+    let pipeline = inside.circuit_breaker(&breaker).clock(&clock);
+    limiter.check().unwrap();
+    let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
+    assert_eq!((result.unwrap_err().reason(), calls), (GiveUpReason::Timeout, 1));
+    assert_eq!(breaker.snapshot().failures, 0, "it had one of the five seconds");
+}

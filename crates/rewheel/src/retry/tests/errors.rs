@@ -58,12 +58,15 @@ fn what_was_given_up_stays_given_up() {
     check_class(GiveUpReason::Deadline, busy, stop.clone());
     check_class(GiveUpReason::BudgetExhausted, busy, stop);
     // Here the dependency did not end the call.
-    check_class(GiveUpReason::CircuitOpen, busy, Class::stop(Category::CircuitOpen));
+    let refused = |class: Class, why| class.of_refusal(why);
+    let open = refused(Class::stop(Category::CircuitOpen), GiveUpReason::CircuitOpen);
+    check_class(GiveUpReason::CircuitOpen, busy, open.clone());
     check_class(GiveUpReason::Cancelled, busy, Class::stop(Category::Cancelled));
     check_class(GiveUpReason::Deadline, None, Class::stop(Category::Deadline));
     check_class(GiveUpReason::Cancelled, None, Class::stop(Category::Cancelled));
-    check_class(GiveUpReason::CircuitOpen, None, Class::stop(Category::CircuitOpen));
-    check_class(GiveUpReason::AboveBurst, None, Class::stop(Category::Rejected));
+    check_class(GiveUpReason::CircuitOpen, None, open);
+    let above = refused(Class::stop(Category::Rejected), GiveUpReason::AboveBurst);
+    check_class(GiveUpReason::AboveBurst, None, above);
     check_class(GiveUpReason::AttemptsExhausted, None, Class::stop(Category::Unknown));
 }
 
@@ -74,10 +77,13 @@ fn what_was_not_repeated_yet_speaks_for_itself() {
     check_class(GiveUpReason::Nested, Some(Failure::Busy), Class::retry(Category::Transient));
     check_class(GiveUpReason::Nested, None, Class::retry(Category::Unknown));
     check_class(GiveUpReason::Timeout, None, Class::retry(Category::Timeout));
-    check_class(GiveUpReason::RateLimited, None, Class::retry(Category::Throttled));
-    check_class(GiveUpReason::BulkheadFull, None, Class::retry(Category::BulkheadFull));
+    let limited = Class::retry(Category::Throttled).of_refusal(GiveUpReason::RateLimited);
+    check_class(GiveUpReason::RateLimited, None, limited);
+    let full = Class::retry(Category::BulkheadFull).of_refusal(GiveUpReason::BulkheadFull);
+    check_class(GiveUpReason::BulkheadFull, None, full);
     let wait = Refused::new(GiveUpReason::RateLimited, Some(seconds(3)));
-    assert_eq!(wait.classify(), Class::retry_after(Category::Throttled, seconds(3)));
+    let class = Class::retry_after(Category::Throttled, seconds(3));
+    assert_eq!(wait.classify(), class.of_refusal(GiveUpReason::RateLimited));
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl Observer for Recorder {
                 let why = why.as_str();
                 format!("{name}: gave up after {attempts} in {}s, {why}", elapsed.as_secs())
             }
+            Event::RetrySuppressed { name } => format!("{name}: suppressed"),
             Event::Refused { name, .. } => format!("{name}: refused"),
             Event::Admitted { name, .. } => format!("{name}: admitted"),
             Event::BreakerBuilt { name, .. } => format!("{name}: built"),

@@ -167,3 +167,72 @@ fn a_retry_of_one_attempt_leaves_the_repeating_to_the_one_inside() {
     let _ = inner.retry(Retry::fixed(Duration::ZERO).attempts_max(1)).call();
     assert_eq!(attempts, 3);
 }
+
+#[test]
+fn a_suppressed_retry_that_its_own_deadline_cuts_is_repeated_by_the_outer_one() {
+    let (clock, calls) = (ManualClock::new(), Cell::new(0));
+    let hanging = || {
+        calls.set(calls.get() + 1);
+        std::future::pending::<Result<(), Failure>>()
+    };
+    let middle = || hanging.retry(TWO.deadline(seconds(1))).clock(&clock).into_future();
+    let error = finish(clock.drive(middle.retry(THREE).clock(&clock))).unwrap_err();
+    assert_eq!((error.attempts(), calls.get()), (3, 3));
+    let inner = error.into_last().unwrap();
+    assert_eq!((inner.reason(), inner.category()), (GiveUpReason::Nested, Category::Timeout));
+
+    calls.set(0);
+    let pipeline = crate::Pipeline::new().retry(TWO.deadline(seconds(1))).clock(&clock);
+    let middle = || pipeline.run(|_| hanging()).into_future();
+    let error = finish(clock.drive(middle.retry(THREE).clock(&clock))).unwrap_err();
+    assert_eq!((error.attempts(), calls.get()), (3, 3));
+}
+
+/// A supervisor restarts a consumer; the calls of the consumer have retries of their own.
+#[test]
+fn an_outer_retry_may_let_the_inner_ones_retry() {
+    let supervise = THREE.inner(crate::Inner::Allow);
+    assert_eq!(calls_async(supervise, TWO), 2, "the inner one used up its attempts");
+    assert_eq!(calls_blocking(supervise, TWO), 2);
+    assert_eq!("3 attempts, fixed 1s jitter none, inner allow".parse(), Ok(supervise));
+}
+
+#[derive(Debug, Default)]
+struct Suppressed(std::sync::Mutex<Vec<String>>);
+
+impl crate::Observer for Suppressed {
+    fn observe(&self, event: &crate::Event<'_>) {
+        if let crate::Event::RetrySuppressed { name } = event {
+            self.0.lock().unwrap().push((*name).to_owned());
+        }
+    }
+}
+
+#[test]
+fn a_suppressed_retry_is_an_event() {
+    let seen = std::sync::Arc::new(Suppressed::default());
+    let pipeline = crate::Pipeline::new().named("pages").retry(TWO).observer(seen.clone());
+    let middle = || {
+        (|| Ok::<_, Failure>(1)).retry(TWO).observer("plain", seen.clone()).call()?;
+        pipeline.run_blocking(|_| Ok::<_, Failure>(1)).call()
+    };
+    middle.retry(THREE).call().unwrap();
+    assert_eq!(*seen.0.lock().unwrap(), ["plain", "pages"]);
+    middle().unwrap();
+    assert_eq!(seen.0.lock().unwrap().len(), 2, "it was not inside of another retry");
+}
+
+#[test]
+fn tasks_of_a_runtime_that_an_attempt_drives_are_not_part_of_the_attempt() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let attempt = || {
+        runtime.block_on(async {
+            let inside = attempts_of_a_fresh_retry();
+            let mut tasks = tokio::task::JoinSet::new();
+            tasks.spawn(async { attempts_of_a_fresh_retry() });
+            let task = tasks.join_next().await.unwrap();
+            Ok::<_, Failure>((inside, task.unwrap()))
+        })
+    };
+    assert_eq!(attempt.retry(THREE).call(), Ok((1, 3)));
+}

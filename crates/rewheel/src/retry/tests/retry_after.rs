@@ -12,14 +12,39 @@ fn the_wait_that_was_asked_for_is_kept() {
 }
 
 #[test]
-fn what_is_asked_for_is_capped() {
-    let forever = busy_for(seconds(999_999_999));
-    assert_eq!(run_both(EXACT, &[forever, DONE]).starts[1], Retry::RETRY_AFTER_MAX);
-    let patient = EXACT.retry_after_max(seconds(90));
-    assert_eq!(run_both(patient, &[forever, DONE]).starts[1], seconds(90));
-    let never = EXACT.retry_after_max(Duration::ZERO);
-    assert_eq!(run_both(never, &[forever, DONE]).starts[1], seconds(1));
-    assert_eq!(run_both(EXACT, &[busy_for(Duration::MAX), DONE]).starts[1], seconds(60));
+fn a_call_is_given_up_if_the_callee_asks_for_too_long_a_wait() {
+    let refuse = |policy: Retry, asked| {
+        let seen = run_both(policy, &[busy_for(asked), DONE]);
+        assert_eq!(seen.gave_up().0, GiveUpReason::RetryAfterTooLong, "{policy} {asked:?}");
+        assert_eq!(seen.gave_up().2, Duration::ZERO, "it waited before it gave up");
+    };
+    refuse(EXACT, seconds(999_999_999));
+    refuse(EXACT, Duration::MAX);
+    refuse(EXACT, Retry::RETRY_AFTER_MAX + millis(1));
+    refuse(EXACT.retry_after_max(Duration::ZERO), millis(1));
+    let longest = run_both(EXACT, &[busy_for(Retry::RETRY_AFTER_MAX), DONE]);
+    assert_eq!(longest.starts[1], Retry::RETRY_AFTER_MAX);
+}
+
+/// A service that always answers `Retry-After: 0`, or a date in the past.
+#[test]
+fn a_wait_that_is_shorter_than_the_own_one_does_not_stop_the_growth() {
+    for asked in [Duration::ZERO, millis(1), millis(999)] {
+        let script = [busy_for(asked), busy_for(asked), busy_for(asked), busy_for(asked), DONE];
+        assert_eq!(run_both(EXACT, &script).starts, [0, 1, 3, 7, 15].map(seconds), "{asked:?}");
+    }
+    let policy = Retry::exponential(millis(100)).delay_max(seconds(60)).attempts_max(11);
+    let mut total = Duration::ZERO;
+    for seed in 0..100 {
+        let (random, mut series) = (Random::seeded(seed), Series::new(policy));
+        for _ in 0..10 {
+            let step = series.after(Verdict::RetryAfter(Duration::ZERO), Duration::ZERO, &random);
+            assert!(matches!(step, Step::Wait(_)));
+        }
+        total += series.waited();
+    }
+    // Half of 0.1 + 0.2 + … + 51.2 s on average; without growth it is half a second.
+    assert!(total / 100 > seconds(30), "{:?} on average", total / 100);
 }
 
 #[test]

@@ -248,3 +248,53 @@ async fn work_that_failed_is_done_again() {
     let reused = idempotency.run(key("k"), other, |_| ready(Ok::<_, &str>(Vec::new()))).await;
     assert!(matches!(reused, Err(IdempotencyError::Reused)), "{reused:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_without_an_end_is_stopped_although_its_caller_is_gone() {
+    let (store, clock) = super::support::store();
+    let idempotency = Idempotency::new(store.clone()).work_max(seconds(100)).clock(clock.clone());
+    let count = Count::default();
+    let app = app(layer(&idempotency), count.then(|_| pending::<String>()));
+    let call = send(&app, charge("k"));
+    assert!(timeout(millis(1), call).await.is_err(), "the caller gives up");
+    for _ in 0..200 {
+        clock.advance(seconds(1));
+        super::support::settle().await;
+    }
+    // The lease has expired as after a crash, and the next request runs.
+    let again = send(&app, charge("k"));
+    assert!(timeout(millis(1), again).await.is_err(), "it runs");
+    assert_eq!(count.get(), 2);
+
+    let error = idempotency.run(key("w"), charged(), |_| pending::<Result<Vec<u8>, &str>>());
+    let error = clock.drive(Box::pin(error)).await.unwrap_err();
+    assert!(matches!(error, IdempotencyError::TimedOut), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_store_forgets_old_responses_but_not_recent_ones() {
+    let (count, clock) = (Count::default(), rewheel::ManualClock::new());
+    let store = MemoryIdempotency::new(2, 1 << 20).clock(&clock);
+    let app = app(layer(&Idempotency::new(store)), count.told());
+    for (key, expected) in [("a", 200), ("b", 200), ("c", 503)] {
+        assert_eq!(send(&app, charge(key)).await.status, expected, "{key}");
+        clock.advance(seconds(1));
+    }
+    clock.advance(seconds(3_598));
+    assert_eq!(send(&app, charge("c")).await.status, 200, "the oldest is an hour old");
+    assert!(send(&app, charge("b")).await.is_replayed());
+    assert_eq!(send(&app, charge("a")).await.status, 503, "the others are not");
+}
+
+#[tokio::test]
+async fn one_caller_cannot_fill_the_store() {
+    let count = Count::default();
+    let store = MemoryIdempotency::new(10, 1 << 20).keys_per_caller_max(2);
+    let app = app(layer(&Idempotency::new(store)), count.told());
+    for (key, expected) in [("a", 200), ("b", 200), ("c", 503)] {
+        assert_eq!(send(&app, charge(key)).await.status, expected, "{key}");
+    }
+    let mut other = charge("c");
+    other.headers_mut().insert("x-account", "rival".parse().expect("a value"));
+    assert_eq!(send(&app, other).await.status, 200);
+}

@@ -120,3 +120,38 @@ async fn a_request_that_is_too_large_is_refused() {
     *unkeyed.body_mut() = Body::from("42000");
     assert_eq!(send(&app, unkeyed).await.body, "2", "without a key it is not read");
 }
+
+#[tokio::test]
+async fn a_caller_that_is_not_known_is_refused() {
+    let count = Count::default();
+    let known = rewheel::axum::IdempotencyLayer::per_caller(&idempotency(), |parts| {
+        parts.headers.get("x-account").and_then(|name| name.to_str().ok()).map(str::to_owned)
+    });
+    let app = app(known, count.told());
+    let mut unknown = charge("k");
+    unknown.headers_mut().remove("x-account");
+    assert_eq!(send(&app, unknown).await.problem(), (403, "caller_unknown".to_owned()));
+    assert_eq!(count.get(), 0);
+    assert_eq!(send(&app, charge("k")).await.status, 200);
+}
+
+/// Clients choose a new boundary each time they build a form.
+#[tokio::test]
+async fn the_boundary_of_a_form_is_not_part_of_the_request() {
+    let count = Count::default();
+    let app = app(layer(&idempotency()), count.told());
+    let form = |boundary: &str, amount: &str| {
+        let mut request = charge("k");
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        request.headers_mut().insert("content-type", kind.parse().expect("a value"));
+        let part = "Content-Disposition: form-data; name=\"amount\"";
+        let body = format!("--{boundary}\r\n{part}\r\n\r\n{amount}\r\n--{boundary}--\r\n");
+        *request.body_mut() = Body::from(body);
+        request
+    };
+    assert_eq!(send(&app, form("aaa", "4200")).await.status, 200);
+    assert!(send(&app, form("bbb", "4200")).await.is_replayed());
+    let other = send(&app, form("aaa", "9900")).await;
+    assert_eq!(other.problem(), (422, "key_reused".to_owned()));
+    assert_eq!(count.get(), 1);
+}
