@@ -70,7 +70,14 @@ fn start(repository: &Repository) -> Result<String> {
     let cli = cli().context("redis-cli is installed, but where?")?;
     // Delete what a crashed machine left behind.
     stop(repository)?;
-    let ports = (0..NODES).map(|_| free_port()).collect::<Result<Vec<u16>>>()?;
+    let mut ports = Vec::new();
+    while ports.len() < NODES {
+        let port = free_port()?;
+        // Nothing listens yet, so the system may give the same one again.
+        if !ports.contains(&port) {
+            ports.push(port);
+        }
+    }
     for port in &ports {
         let folder = folder(repository).join(port.to_string());
         fs::create_dir_all(&folder).context("cannot make a folder for the data")?;
