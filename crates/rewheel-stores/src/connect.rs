@@ -115,7 +115,7 @@ fn sqlite_options(settings: &str) -> Result<SqliteOptions, ConnectError> {
     Ok(options)
 }
 
-#[cfg(all(test, any(feature = "postgres", feature = "sqlite")))]
+#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 mod tests {
     use super::connect;
 

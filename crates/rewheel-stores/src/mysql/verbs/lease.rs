@@ -1,7 +1,7 @@
 //! Registers holders, renews leases and expires dead holders.
 
 use super::super::error::VerbError;
-use super::super::row::{bytes, count, duration, get, id16, instant, millis, unsigned, wanted};
+use super::super::row::{bytes, duration, get, id16, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use mysql_async::{Row, Value};
 use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
@@ -13,44 +13,29 @@ pub(in super::super) async fn join(
     tx: &mut Transaction<'_>,
     holder: &NewHolder,
 ) -> Result<Timestamp, VerbError> {
-    // Until the end of this transaction, no job of a larger format is stored.
-    let used = tx.find(include_str!("../sql/share_format.sql"), Vec::new()).await?;
+    let now = tx.now;
+    let used = tx.find(include_str!("../sql/share_format.sql"), vec![]).await?;
     let used: u32 = used.map_or(Ok(0), |row| get(&row, 0))?;
-    if tx.number(holder.id).await?.is_none() {
-        if holder.format.get() < used {
-            let why = format!("the release of {} is too old for jobs in this store", holder.name);
-            return Err(StoreError::Rejected(why.into()).into());
-        }
-        let joined = tx.execute(include_str!("../sql/join.sql"), values(holder, tx.now)).await;
-        match joined {
-            Ok(_) => {}
-            // The same call was repeated at the same time.
-            Err(trouble) if trouble.is_duplicate() => {}
-            Err(trouble) => return Err(trouble),
-        }
+    if u32::from(holder.format.get()) < used {
+        let what = "the release of this holder is too old for jobs in this store: upgrade it";
+        return Err(StoreError::Rejected(what.into()).into());
     }
+    let owner = holder.role.owner().map(|owner| owner.to_string());
+    let values = vec![
+        id16(holder.id.to_bytes()),
+        holder.name.as_str().into(),
+        millis(holder.lease_ttl).into(),
+        now.as_millis().into(),
+        now.as_millis().into(),
+        holder.role.as_str().into(),
+        owner.into(),
+        holder.format.get().into(),
+    ];
+    tx.execute(include_str!("../sql/join.sql"), values).await?;
     match tx.alive(holder.id).await? {
-        Some(_) => Ok(tx.now),
+        Some(_) => Ok(now),
         None => Err(StoreError::HolderDead(holder.id).into()),
     }
-}
-
-fn values(holder: &NewHolder, now: Timestamp) -> Vec<Value> {
-    // A name is shown, and need not be whole.
-    let mut name = holder.name.clone();
-    while name.len() > Limits::HOLDER_NAME_BYTES_MAX {
-        name.pop();
-    }
-    vec![
-        id16(holder.id.to_bytes()),
-        name.into(),
-        holder.role.as_str().into(),
-        holder.role.owner().map(|owner| owner.to_string()).into(),
-        millis(holder.lease_ttl).into(),
-        holder.format.get().into(),
-        now.as_millis().into(),
-        now.as_millis().into(),
-    ]
 }
 
 pub(in super::super) async fn renew(
@@ -59,13 +44,13 @@ pub(in super::super) async fn renew(
 ) -> Result<Renewed, VerbError> {
     let id = id16(holder.to_bytes());
     let values = vec![tx.now.as_millis().into(), id.clone()];
-    if tx.execute(include_str!("../sql/renew.sql"), values).await? == 0 {
+    if tx.execute(include_str!("../sql/renew.sql"), values).await? != 1 {
         return Err(StoreError::HolderDead(holder).into());
     }
-    let row = tx.find(include_str!("../sql/renewed.sql"), vec![id]).await?;
+    let row = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await?;
     let row = row.ok_or(StoreError::HolderDead(holder))?;
     let (number, renewals): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-    let values = vec![number.into(), count(Limits::BATCH_MAX as u64)];
+    let values = vec![number.into(), (Limits::BATCH_MAX as u64).into()];
     let mut wishes = Vec::new();
     for row in tx.rows(include_str!("../sql/wanted.sql"), values).await? {
         let fence = Fence::new(unsigned(get(&row, 1)?));
@@ -85,9 +70,10 @@ pub(in super::super) async fn leave(
     tx.execute(include_str!("../sql/leave.sql"), values).await.map(drop)
 }
 
-pub(in super::super) async fn holders(tx: &mut Transaction<'_>) -> Result<Vec<Holder>, VerbError> {
-    let rows = tx.rows(include_str!("../sql/holders.sql"), Vec::new()).await?;
-    rows.iter().map(|row| read_holder(row, tx.now)).collect()
+pub(in super::super) async fn holders(
+    tx: &mut Transaction<'_>,
+) -> Result<Vec<Holder>, VerbError> {
+    read_holders(tx, include_str!("../sql/holders.sql"), vec![]).await
 }
 
 pub(in super::super) async fn watched_holders(
@@ -96,7 +82,15 @@ pub(in super::super) async fn watched_holders(
 ) -> Result<Vec<Holder>, VerbError> {
     let (of, [one, other]) = share.remainders();
     let values = vec![of.into(), one.into(), other.into()];
-    let rows = tx.rows(include_str!("../sql/watched_holders.sql"), values).await?;
+    read_holders(tx, include_str!("../sql/watched_holders.sql"), values).await
+}
+
+async fn read_holders(
+    tx: &mut Transaction<'_>,
+    sql: &'static str,
+    values: Vec<Value>,
+) -> Result<Vec<Holder>, VerbError> {
+    let rows = tx.rows(sql, values).await?;
     rows.iter().map(|row| read_holder(row, tx.now)).collect()
 }
 
@@ -134,13 +128,23 @@ pub(in super::super) async fn expire_holder(
     if tx.alive(by).await?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
-    let now = Value::from(tx.now.as_millis());
-    let values = vec![now.clone(), id16(other.to_bytes()), count(renewals), now];
-    if tx.execute(include_str!("../sql/expire_holder.sql"), values).await? == 1 {
-        return Ok(HolderExpiry::Expired);
+    let id = id16(other.to_bytes());
+    let row = match tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await {
+        Err(trouble) if trouble.is_lock() => {
+            let what = "another node is leasing jobs to the holder that is to be expired";
+            return Err(StoreError::Unavailable(what.into()).into());
+        }
+        row => row?,
+    };
+    let Some(row) = row else { return Ok(HolderExpiry::Dead) };
+    if get::<Option<i64>>(&row, 3)?.is_some() {
+        return Ok(HolderExpiry::Dead);
     }
-    Ok(match tx.alive(other).await? {
-        Some(_) => HolderExpiry::Alive,
-        None => HolderExpiry::Dead,
-    })
+    let expires = instant(get(&row, 1)?).plus(duration(get(&row, 2)?));
+    if unsigned(get(&row, 0)?) != renewals || expires > tx.now {
+        return Ok(HolderExpiry::Alive);
+    }
+    let values = vec![tx.now.as_millis().into(), id];
+    tx.execute(include_str!("../sql/expire_holder.sql"), values).await?;
+    Ok(HolderExpiry::Expired)
 }
