@@ -21,7 +21,7 @@ mod caller_transaction;
 
 pub use self::options::{MysqlOptions, MysqlOptionsError};
 
-use self::epoch::Epoch;
+use self::epoch::{Epoch, Observed};
 use self::error::{Stage, broken, judge};
 use self::lanes::Lanes;
 use self::places::Places;
@@ -29,7 +29,7 @@ use self::pool::Pool;
 use self::transaction::Transaction;
 use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
-use rewheel_core::store::{ClockOffset, StoreResult};
+use rewheel_core::store::{ClockOffset, StoreChange, StoreResult};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,10 +141,16 @@ impl MysqlStore {
             connection.begin();
             let prepared = migrate::migrate(&mut connection).await;
             let packet_max = prepared.map_err(|trouble| judge(trouble, Stage::Open))?;
+            let found = epoch::find(&mut connection, false).await;
+            let found = found.map_err(|trouble| judge(trouble, Stage::Open))?;
             connection.finish();
+            work.set_epoch(found);
+            life.set_epoch(found);
             packet_max
         };
         let random = rewheel::Random::thread();
+        let epoch = Epoch::default();
+        epoch.observe(work.epoch());
         let shared = Shared {
             work,
             life,
@@ -152,13 +158,24 @@ impl MysqlStore {
             clock: options.clock,
             lanes: Lanes::default(),
             places: Places::new(&random),
-            epoch: Epoch::default(),
+            epoch,
             writer: i64::try_from(random.next() >> 1).unwrap_or(1).max(1),
             woken: Wakeup::default(),
             groups_checked: CheckedTo::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX.min(packet_max.saturating_sub(PACKET_SPARE)),
         };
         Ok(MysqlStore { shared: Arc::new(shared) })
+    }
+}
+
+impl Shared {
+    /// Notes the epoch that the store is in. In a new one, forgets what was cached.
+    fn observe(&self, epoch: i64) {
+        if self.epoch.observe(epoch) == Observed::New {
+            self.lanes.forget();
+            self.groups_checked.set(None, 0, 0);
+            self.woken.wake(StoreChange::Replaced);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) enum Table {
 }
 
 /// By which index jobs are listed.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// All of them, by id.
@@ -23,7 +23,7 @@ pub(crate) enum Listed {
     ByGroup,
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Listed {
     pub(crate) fn by(filter: &Filter) -> Listed {
         match (&filter.parent, &filter.group_key) {

@@ -1,13 +1,13 @@
 //! A pool of connections. A connection that was dropped within a transaction or a statement is closed, not used again.
 
-use super::error::{Shown, VerbError, broken, judge};
-use super::error::Stage;
+use super::epoch;
+use super::error::{Shown, Stage, VerbError, broken, judge};
 use super::options::MysqlOptions;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use rewheel_core::store::{StoreError, StoreResult};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,6 +34,8 @@ pub(super) struct Pool {
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Conn>>,
     closed: AtomicBool,
+    /// The latest epoch that a new connection found; -1 while there are no tables yet.
+    epoch: AtomicI64,
 }
 
 impl Pool {
@@ -56,6 +58,7 @@ impl Pool {
             permits: Arc::new(Semaphore::new(max)),
             idle: Mutex::default(),
             closed: AtomicBool::new(false),
+            epoch: AtomicI64::new(-1),
         })
     }
 
@@ -100,13 +103,39 @@ impl Pool {
             Ok(conn)
         });
         match opened.await {
-            Ok(Ok(conn)) => Ok(conn),
+            Ok(Ok(conn)) => self.check_epoch(conn).await,
             Ok(Err(error)) => Err(self.judge_open(error)),
             Err(_) => {
                 let what = format!("no answer from {} within {CONNECT_TIMEOUT:?}", self.address);
                 Err(StoreError::Unavailable(what.into()))
             }
         }
+    }
+
+    /// Compares the server of a new connection with the one before.
+    async fn check_epoch(&self, mut conn: Conn) -> StoreResult<Conn> {
+        if self.epoch.load(Ordering::Acquire) >= 0 {
+            let found = tokio::time::timeout(self.timeout, epoch::find(&mut conn, false)).await;
+            match found {
+                Ok(Ok(epoch)) => drop(self.epoch.fetch_max(epoch, Ordering::AcqRel)),
+                Ok(Err(trouble)) => return Err(judge(trouble, Stage::Open)),
+                Err(_) => {
+                    let what = format!("no answer from {} in time", self.address);
+                    return Err(StoreError::Unavailable(what.into()));
+                }
+            }
+        }
+        Ok(conn)
+    }
+
+    /// Returns the latest epoch that a connection found.
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Begins to compare the servers of new connections: the tables exist.
+    pub(super) fn set_epoch(&self, epoch: i64) {
+        self.epoch.fetch_max(epoch, Ordering::AcqRel);
     }
 
     fn judge_open(&self, error: Error) -> StoreError {

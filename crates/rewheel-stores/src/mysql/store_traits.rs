@@ -1,13 +1,13 @@
 //! Implements the store traits: runs each verb in a transaction.
 
-use super::MysqlStore;
+use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
 use super::verbs::{
     audit, books, budgets, change, claim, failures, groups, held, insert, kinds, lane_heads, lease,
     limits, read, reserve, results, risks, sample, settle, sweep,
 };
-use super::{read, snapshot, write};
+use super::{MysqlStore, epoch, read, snapshot, write};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -23,6 +23,19 @@ use rewheel_core::{
     StoredResult, Timestamp,
 };
 use std::time::Duration;
+
+impl MysqlStore {
+    /// Begins an epoch: older data was restored.
+    async fn begin_epoch(&self) -> StoreResult<()> {
+        let mut connection = self.shared.life.get().await?;
+        connection.begin();
+        let epoch = epoch::find(&mut connection, true).await;
+        let epoch = epoch.map_err(|trouble| judge(trouble, Stage::Committing))?;
+        connection.finish();
+        self.shared.observe(epoch);
+        Ok(())
+    }
+}
 
 #[async_trait]
 impl SubmitStore for MysqlStore {
@@ -116,7 +129,11 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
-        write!(self, life, tx => lease::renew(tx, holder))
+        let renewed = write!(self, life, tx => lease::renew(tx, holder))?;
+        if self.shared.epoch.went_back(holder, renewed.renewals) {
+            self.begin_epoch().await?;
+        }
+        Ok(renewed)
     }
 
     async fn leave(&self, holder: HolderId) -> StoreResult<()> {

@@ -189,6 +189,7 @@ impl<'s> Transaction<'s> {
         // The server may have closed a connection that waited in the pool: then all of them are closed, and the next one is new.
         for is_last in [false, true] {
             let mut link = Box::new(pool.get().await?);
+            shared.observe(pool.epoch());
             link.set_busy(true);
             match within(shared.timeout, link.query(begin)).await {
                 Ok(done) => {
@@ -303,7 +304,10 @@ impl<'s> Transaction<'s> {
     /// Returns the number of a holder that is alive, and keeps it alive until the end of this transaction.
     pub(super) async fn alive(&mut self, holder: HolderId) -> Result<Option<i64>, VerbError> {
         let sql = include_str!("sql/find_holder.sql");
-        self.find(sql, vec![id16(holder.to_bytes())]).await?.map(|row| get(&row, 0)).transpose()
+        let row = self.find(sql, vec![id16(holder.to_bytes())]).await?;
+        let Some(row) = row else { return Ok(None) };
+        self.shared.observe(get::<Option<i64>>(&row, 1)?.unwrap_or(0));
+        Ok(Some(get(&row, 0)?))
     }
 
     /// Returns the number of a holder, alive or dead.
