@@ -9,6 +9,8 @@ mod crash;
 mod idempotency_crash;
 #[cfg(feature = "test-mysql")]
 mod mysql;
+#[cfg(feature = "test-mysql")]
+mod mysql_server;
 #[cfg(feature = "test-postgres")]
 mod postgres;
 #[cfg(feature = "test-postgres")]

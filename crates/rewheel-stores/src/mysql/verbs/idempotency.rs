@@ -48,6 +48,26 @@ impl IdempotencyStore for MysqlStore {
 }
 
 impl MysqlStore {
+    /// Stores the response to an idempotency key inside the caller's transaction: the database changes of the handler and the response
+    /// commit together, **exactly once**. If the process dies before the commit, nothing was done and the next request runs the handler.
+    /// If it dies after the commit, the next request gets the stored response.
+    ///
+    /// If the result is [`Finished::Lost`], another request has the key: roll the transaction back. The connection must use the database
+    /// of the store.
+    ///
+    /// # Errors
+    /// Returns an error if a statement fails: roll the transaction back.
+    pub async fn finish_in(
+        &self,
+        transaction: &mut mysql_async::Transaction<'_>,
+        ticket: &Ticket,
+        answer: &[u8],
+    ) -> StoreResult<Finished> {
+        let mut tx = Transaction::theirs(&self.shared, transaction).await?;
+        let finished = finish(&mut tx, ticket, answer).await;
+        tx.hand_back(finished).await
+    }
+
     async fn begin_key(&self, ask: &Begin) -> StoreResult<Begun> {
         write!(self, tx => begin(tx, ask))
     }
