@@ -116,7 +116,7 @@ macro_rules! snapshot {
     }};
 }
 
-pub(self) use {read, snapshot, write};
+use {read, snapshot, write};
 
 impl MysqlStore {
     /// Opens the store that a URL names, and migrates its tables.

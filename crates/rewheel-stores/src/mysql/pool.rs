@@ -142,7 +142,7 @@ impl Pool {
         match error {
             error @ Error::Server(_) => judge(VerbError::Sql(error), Stage::Open),
             Error::Url(error) => broken("the store's URL is not valid", Some(Error::Url(error))),
-            error => {
+            error @ (Error::Driver(_) | Error::Io(_) | Error::Other(_)) => {
                 let what = format!(
                     "cannot connect to the server at {}: {}: check that it runs, and check host and port in the store's URL",
                     self.address,

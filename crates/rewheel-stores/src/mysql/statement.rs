@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// The texts of statements by the address of their file in this program, and the number of values in their list.
-static TEXTS: LazyLock<RwLock<HashMap<(usize, usize), Arc<str>>>> = LazyLock::new(RwLock::default);
+type Texts = HashMap<(usize, usize), Arc<str>>;
+
+static TEXTS: LazyLock<RwLock<Texts>> = LazyLock::new(RwLock::default);
 
 /// Returns the text of a statement that has a list of `listed` values, or none.
 pub(super) fn text(sql: &'static str, listed: usize) -> Arc<str> {

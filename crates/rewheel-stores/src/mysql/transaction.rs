@@ -418,13 +418,17 @@ impl<'s> Transaction<'s> {
         if trouble.is_passing() && tries.again(&trouble).await {
             return None;
         }
-        Some(Err(if trouble.is_passing() {
-            match judge(trouble, Stage::Open) {
-                StoreError::Rejected(why) => StoreError::Unavailable(why),
-                other => other,
-            }
-        } else {
-            judge(trouble, Stage::Open)
+        let passes = trouble.is_passing();
+        Some(Err(match judge(trouble, Stage::Open) {
+            // The value was one that this transaction chose: the caller may try again.
+            StoreError::Rejected(why) if passes => StoreError::Unavailable(why),
+            error @ (StoreError::Unavailable(_)
+            | StoreError::Ambiguous(_)
+            | StoreError::Full(_)
+            | StoreError::Rejected(_)
+            | StoreError::HolderDead(_)
+            | StoreError::Broken { .. }
+            | StoreError::Closed) => error,
         }))
     }
 

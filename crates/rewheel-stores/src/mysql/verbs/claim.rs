@@ -13,9 +13,6 @@ use rewheel_core::{Fence, HolderId, JobId, KindName, Limits, Status};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The largest duration in a statement, in milliseconds: sums of a few of them are still integers.
-const DURATION_MAX: i64 = 1 << 61;
-
 pub(in super::super) async fn claim(
     tx: &mut Transaction<'_>,
     claim: &Claim<'_>,
@@ -155,7 +152,7 @@ impl Claiming {
         (claim, lane): (i64, i64),
         places: &[Value],
     ) -> Result<(), VerbError> {
-        let span = |duration: Duration| Value::Int(millis(duration).min(DURATION_MAX));
+        let span = |duration: Duration| Value::Int(millis(duration));
         let now = Value::Int(tx.now.as_millis());
         let before = [
             self.number.into(),

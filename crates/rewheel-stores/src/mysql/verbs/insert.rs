@@ -326,7 +326,7 @@ async fn use_format(
 ) -> Result<Option<Refusal>, VerbError> {
     let read = |row: Option<mysql_async::Row>| row.map_or(Ok(0), |row| get::<u32>(&row, 0));
     let used = read(tx.find(include_str!("../sql/find_format.sql"), vec![]).await?)?;
-    if used >= u32::from(format.get()) {
+    if used >= format.get() {
         return Ok(None);
     }
     let used = read(tx.find(include_str!("../sql/lock_format.sql"), vec![]).await?)?;
@@ -334,7 +334,7 @@ async fn use_format(
     if let Some(row) = tx.find(older, vec![format.get().into()]).await? {
         return Ok(Some(Refusal::HolderTooOld { holder: get(&row, 0)? }));
     }
-    if used < u32::from(format.get()) {
+    if used < format.get() {
         tx.execute(include_str!("../sql/use_format.sql"), vec![format.get().into()]).await?;
     }
     Ok(None)

@@ -16,7 +16,7 @@ pub(in super::super) async fn join(
     let now = tx.now;
     let used = tx.find(include_str!("../sql/share_format.sql"), vec![]).await?;
     let used: u32 = used.map_or(Ok(0), |row| get(&row, 0))?;
-    if u32::from(holder.format.get()) < used {
+    if holder.format.get() < used {
         let what = "the release of this holder is too old for jobs in this store: upgrade it";
         return Err(StoreError::Rejected(what.into()).into());
     }

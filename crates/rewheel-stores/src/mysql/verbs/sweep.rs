@@ -254,12 +254,11 @@ async fn end_late(
         PAUSED => State::Paused,
         _ => State::Scheduled,
     };
-    let holder = match from {
-        State::Leased => {
-            let row = tx.find(include_str!("../sql/holder_id.sql"), vec![live.holder.into()]);
-            row.await?.map(|row| bytes(&row, 0)).transpose()?.map(HolderId::from_bytes)
-        }
-        _ => None,
+    let holder = if from == State::Leased {
+        let row = tx.find(include_str!("../sql/holder_id.sql"), vec![live.holder.into()]);
+        row.await?.map(|row| bytes(&row, 0)).transpose()?.map(HolderId::from_bytes)
+    } else {
+        None
     };
     let failure = Failure::of_deadline();
     let (to, keep) = (State::Dead, Retain::default());
