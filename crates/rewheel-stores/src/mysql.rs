@@ -11,6 +11,7 @@ mod pool;
 mod lanes;
 mod row;
 mod job_columns;
+mod link;
 mod transaction;
 mod migrate;
 mod epoch;

@@ -32,6 +32,8 @@ impl From<StoreError> for VerbError {
 const DEADLOCK: u16 = 1213;
 /// Lock wait timeout.
 const LOCK_WAIT: u16 = 1205;
+/// A lock that a statement with NOWAIT did not get, on MySQL; MariaDB reports 1205.
+const LOCK_NOWAIT: u16 = 3572;
 /// A row changed since it was read (`innodb_snapshot_isolation`, on by default since MariaDB 11.8).
 const CHANGED_SINCE: u16 = 1020;
 /// A unique key has this value already.
@@ -51,7 +53,9 @@ impl VerbError {
     /// Returns whether another transaction kept a lock for too long.
     pub(super) fn is_lock(&self) -> bool {
         match self {
-            VerbError::Sql(Error::Server(error)) => error.code == LOCK_WAIT,
+            VerbError::Sql(Error::Server(error)) => {
+                matches!(error.code, LOCK_WAIT | LOCK_NOWAIT)
+            }
             VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
         }
     }

@@ -8,6 +8,12 @@ use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchSha
 use rewheel_core::{
     Fence, Format, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp,
 };
+use std::time::Duration;
+
+/// How often, and with which pauses, an expiry tries to lock its holder: a quarter of a second in all, because the caller must send its own
+/// heartbeats.
+const LOCK_TRIES: usize = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 pub(in super::super) async fn join(
     tx: &mut Transaction<'_>,
@@ -119,6 +125,18 @@ fn read_holder(row: &Row, now: Timestamp) -> Result<Holder, VerbError> {
     })
 }
 
+/// Locks a holder that is to be expired. A node that is leasing jobs to it finishes within milliseconds, or is paused in the middle of it.
+async fn lock(tx: &mut Transaction<'_>, id: &Value) -> Result<Option<Row>, VerbError> {
+    for _ in 0..LOCK_TRIES {
+        match tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await {
+            Err(trouble) if trouble.is_lock() => tokio::time::sleep(LOCK_PAUSE).await,
+            row => return row,
+        }
+    }
+    let what = "another node is leasing jobs to the holder that is to be expired";
+    Err(StoreError::Unavailable(what.into()).into())
+}
+
 pub(in super::super) async fn expire_holder(
     tx: &mut Transaction<'_>,
     by: HolderId,
@@ -129,14 +147,7 @@ pub(in super::super) async fn expire_holder(
         return Err(StoreError::HolderDead(by).into());
     }
     let id = id16(other.to_bytes());
-    let row = match tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await {
-        Err(trouble) if trouble.is_lock() => {
-            let what = "another node is leasing jobs to the holder that is to be expired";
-            return Err(StoreError::Unavailable(what.into()).into());
-        }
-        row => row?,
-    };
-    let Some(row) = row else { return Ok(HolderExpiry::Dead) };
+    let Some(row) = lock(tx, &id).await? else { return Ok(HolderExpiry::Dead) };
     if get::<Option<i64>>(&row, 3)?.is_some() {
         return Ok(HolderExpiry::Dead);
     }

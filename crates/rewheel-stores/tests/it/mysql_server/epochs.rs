@@ -1,6 +1,7 @@
 //! A failover or restore begins an epoch: fences are larger than all before, and every node notices.
 
 use mysql_async::prelude::Queryable;
+use rewheel::Random;
 use rewheel_core::Fence;
 use rewheel_core::store::{ClockOffset, StoreChange};
 use rewheel_stores::MysqlStore;
@@ -9,7 +10,10 @@ use std::sync::Arc;
 
 async fn open(database: &Database) -> Subject {
     let store = MysqlStore::open(database.url()).await.expect("a database opens");
-    Subject::new(Arc::new(store), ClockOffset::default())
+    let mut subject = Subject::new(Arc::new(store), ClockOffset::default());
+    // Several nodes must not choose the same ids.
+    subject.random = Random::thread();
+    subject
 }
 
 /// The first fence of an epoch.
