@@ -149,9 +149,8 @@ fn judge_server(error: ServerError, stage: Stage) -> StoreError {
             StoreError::Ambiguous(shown.into())
         }
         // What was given breaks a rule, cannot be a value, or is too large.
-        1048 | 1062 | 1153 | 1264 | 1292 | 1301 | 1366 | 1406 | 1118 | 1451 | 1452 | 3140 | 4025 => {
-            StoreError::Rejected(shown.into())
-        }
+        1048 | 1062 | 1153 | 1264 | 1292 | 1301 | 1366 | 1406 | 1118 | 1451 | 1452 | 3140
+        | 4025 => StoreError::Rejected(shown.into()),
         // Conflicts, resources, timeouts, shutdowns, a server that is read-only for now: all of them pass.
         _ => StoreError::Unavailable(shown.into()),
     }
@@ -176,7 +175,9 @@ fn a_person_must_look(error: &ServerError) -> Option<&'static str> {
         1665 => {
             "the server's binlog_format is STATEMENT, which does not allow READ COMMITTED: set binlog_format to ROW or MIXED"
         }
-        1064 => "the server does not understand a statement: use MariaDB 10.6 or later, or MySQL 8.0 or later",
+        1064 => {
+            "the server does not understand a statement: use MariaDB 10.6 or later, or MySQL 8.0 or later"
+        }
         _ => return None,
     })
 }

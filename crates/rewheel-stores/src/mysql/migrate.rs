@@ -49,8 +49,7 @@ async fn is_current(connection: &mut Connection) -> Result<bool, VerbError> {
     if exists != Some(1) {
         return Ok(false);
     }
-    let done: Vec<(i64, i64)> =
-        connection.query("SELECT version, step FROM rewheel_steps").await?;
+    let done: Vec<(i64, i64)> = connection.query("SELECT version, step FROM rewheel_steps").await?;
     let newest = done.iter().map(|(version, _)| *version).max().unwrap_or(0);
     if usize::try_from(newest).is_ok_and(|newest| newest > MIGRATIONS.len()) {
         let what = format!(
@@ -94,8 +93,7 @@ mod tests {
     #[test]
     fn every_step_may_be_repeated() {
         for step in MIGRATIONS.iter().flat_map(|sql| steps(sql)) {
-            let repeatable =
-                ["CREATE TABLE IF NOT EXISTS ", "INSERT IGNORE INTO ", "ALTER TABLE "];
+            let repeatable = ["CREATE TABLE IF NOT EXISTS ", "INSERT IGNORE INTO ", "ALTER TABLE "];
             assert!(repeatable.iter().any(|start| step.starts_with(start)), "{step}");
             assert!(!step.starts_with("ALTER") || step.contains("IF NOT EXISTS"), "{step}");
         }

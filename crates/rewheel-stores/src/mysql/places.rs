@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn places_are_in_the_order_of_due_times_and_then_of_arrival() {
         let places = Places::new(&Random::thread());
-        let (now, later) = (Timestamp::from_millis(1_763_273_000_123), Timestamp::from_millis(1_763_273_000_124));
+        let (now, later) =
+            (Timestamp::from_millis(1_763_273_000_123), Timestamp::from_millis(1_763_273_000_124));
         let (one, two, three) = (places.next(now), places.next(now), places.next(later));
         assert!(first(now) <= one && one < two && two <= last(now) && last(now) < three);
     }

@@ -63,7 +63,10 @@ enum Kind {
 
 impl<'s> Transaction<'s> {
     /// Begins a transaction that writes.
-    pub(super) async fn write(shared: &'s Shared, pool: &Arc<Pool>) -> StoreResult<Transaction<'s>> {
+    pub(super) async fn write(
+        shared: &'s Shared,
+        pool: &Arc<Pool>,
+    ) -> StoreResult<Transaction<'s>> {
         Transaction::open(shared, pool, BEGIN, Kind::Write).await
     }
 
@@ -485,4 +488,3 @@ pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, VerbError> {
     }
     Tenant::parse(text).map(Some).map_err(|_| unreadable("a tenant"))
 }
-

@@ -70,8 +70,7 @@ impl Live {
         due: Timestamp,
     ) -> [Value; 2] {
         let is_same = (places::first(due)..=places::last(due)).contains(&self.place);
-        let place =
-            if is_same && !tx.repeated { self.place } else { tx.shared.places.next(due) };
+        let place = if is_same && !tx.repeated { self.place } else { tx.shared.places.next(due) };
         let lane = self.lane.abs();
         [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
     }
@@ -105,11 +104,9 @@ pub(super) struct Ending<'a> {
 /// Returns category, code and message as they are stored.
 pub(super) fn texts(failure: Option<&Failure>) -> [Value; 3] {
     match failure {
-        Some(failure) => [
-            failure.category().as_str().into(),
-            failure.code().into(),
-            failure.message().into(),
-        ],
+        Some(failure) => {
+            [failure.category().as_str().into(), failure.code().into(), failure.message().into()]
+        }
         None => [Value::NULL, Value::NULL, Value::NULL],
     }
 }
@@ -140,10 +137,7 @@ async fn delete(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> 
 }
 
 /// Deletes the rows beside a job that leaves the hot table, and its lease.
-pub(super) async fn leave_tables(
-    tx: &mut Transaction<'_>,
-    live: &Live,
-) -> Result<(), VerbError> {
+pub(super) async fn leave_tables(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> {
     if let Some(deadline) = live.deadline {
         let values = vec![deadline.into(), id16(live.id.to_bytes())];
         tx.execute(include_str!("../sql/drop_deadline.sql"), values).await?;

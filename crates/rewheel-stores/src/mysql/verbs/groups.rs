@@ -96,10 +96,7 @@ fn name(line: &Line) -> Vec<Value> {
 }
 
 /// Locks a line, and returns its head and the number of its latest turn.
-async fn lock(
-    tx: &mut Transaction<'_>,
-    line: &Line,
-) -> Result<(Option<JobId>, i64), VerbError> {
+async fn lock(tx: &mut Transaction<'_>, line: &Line) -> Result<(Option<JobId>, i64), VerbError> {
     match tx.find(include_str!("../sql/lock_line.sql"), name(line)).await? {
         Some(row) => Ok((maybe_bytes(&row, 0)?.map(JobId::from_bytes), get(&row, 1)?)),
         None => {

@@ -32,12 +32,8 @@ pub(in super::super) async fn checkpoint(
     payload: &[u8],
 ) -> Result<bool, VerbError> {
     let Some(number) = tx.number(holder).await? else { return Ok(false) };
-    let values = vec![
-        payload.into(),
-        id16(lease.job.to_bytes()),
-        number.into(),
-        count(lease.fence.get()),
-    ];
+    let values =
+        vec![payload.into(), id16(lease.job.to_bytes()), number.into(), count(lease.fence.get())];
     Ok(tx.execute(include_str!("../sql/checkpoint.sql"), values).await? == 1)
 }
 

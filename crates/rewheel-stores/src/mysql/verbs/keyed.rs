@@ -23,7 +23,8 @@ pub(super) async fn keyed(
     let tenant = filter.tenant.as_ref().map(|tenant| tenant_text(Some(tenant)));
     let mut names: Vec<Value> = Vec::new();
     for kind in kinds {
-        let wanted = || -> Vec<Value> { vec![kind.into(), kind.into(), tenant.into(), tenant.into()] };
+        let wanted =
+            || -> Vec<Value> { vec![kind.into(), kind.into(), tenant.into(), tenant.into()] };
         let row = tx.find(include_str!("../sql/count_lanes.sql"), wanted()).await?;
         let lanes: u64 = row.map_or(Ok(0), |row| get(&row, 0))?;
         if lanes > KEY_LANES_MAX as u64 {

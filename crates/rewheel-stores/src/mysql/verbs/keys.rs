@@ -50,10 +50,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) async fn find(
-        tx: &mut Transaction<'_>,
-        jobs: &[NewJob],
-    ) -> Result<Keys, VerbError> {
+    pub(super) async fn find(tx: &mut Transaction<'_>, jobs: &[NewJob]) -> Result<Keys, VerbError> {
         let names = jobs.iter().filter_map(|job| Some(name_of(job, job.key.as_ref()?)));
         let mut names: Vec<KeyName> = names.collect();
         // In one order, so that two batches with the same keys do not deadlock.

@@ -76,9 +76,7 @@ pub(in super::super) async fn leave(
     tx.execute(include_str!("../sql/leave.sql"), values).await.map(drop)
 }
 
-pub(in super::super) async fn holders(
-    tx: &mut Transaction<'_>,
-) -> Result<Vec<Holder>, VerbError> {
+pub(in super::super) async fn holders(tx: &mut Transaction<'_>) -> Result<Vec<Holder>, VerbError> {
     read_holders(tx, include_str!("../sql/holders.sql"), vec![]).await
 }
 

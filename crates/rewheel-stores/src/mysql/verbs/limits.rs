@@ -22,8 +22,7 @@ pub(in super::super) async fn claim_limited(
         lock(tx, of).await?;
     }
     tx.refresh_now().await?;
-    let mut claiming =
-        Claiming::new(tx, claim.holder, claim.visits, Duration::ZERO).await?;
+    let mut claiming = Claiming::new(tx, claim.holder, claim.visits, Duration::ZERO).await?;
     let mut used = Vec::with_capacity(claim.limits.len());
     for limit in claim.limits {
         used.push(limit_use(tx, limit).await?);

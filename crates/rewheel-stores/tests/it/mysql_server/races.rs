@@ -1,7 +1,9 @@
 //! Claimers and submitters at the same time: no job is lost or leased twice, and none of them sees a deadlock.
 
 use futures_util::future::{join, join_all};
-use rewheel_core::store::{Claim, ClockOffset, Insert, Settled, Settlement, SubmitStore, Visit, WorkStore};
+use rewheel_core::store::{
+    Claim, ClockOffset, Insert, Settled, Settlement, SubmitStore, Visit, WorkStore,
+};
 use rewheel_core::{HolderId, JobId, NewJob};
 use rewheel_stores::{MysqlOptions, MysqlStore};
 use rewheel_testkit::{Database, Subject, lane};
