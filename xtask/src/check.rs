@@ -40,10 +40,11 @@ fn clippy(repository: &Repository) -> Result<()> {
 }
 
 /// Crates with one feature or none: all features at once hide what only one of them needs.
-const FEATURES_ALONE: [&str; 10] = [
+const FEATURES_ALONE: [&str; 11] = [
     "-p rewheel --tests",
     "-p rewheel-stores",
     "-p rewheel-stores --features sqlite",
+    "-p rewheel-stores --features mysql",
     "-p rewheel-stores --features postgres",
     "-p rewheel-stores --features redis",
     "-p rewheel-engine",

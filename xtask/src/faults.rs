@@ -15,7 +15,7 @@ const KILLS: &str = "200";
 const SECONDS: &str = "60";
 
 /// The cells of each store; each is a module of the tests in `chaos`.
-const STORES: [(&str, &[&str]); 4] = [
+const STORES: [(&str, &[&str]); 5] = [
     ("sqlite", &["kill-node", "mixed-kill-node"]),
     (
         "postgres",
@@ -39,6 +39,10 @@ const STORES: [(&str, &[&str]); 4] = [
             "burst",
             "logical-replica",
         ],
+    ),
+    (
+        "mysql",
+        &["kill-node", "mixed-kill-node", "pause-node", "restart-store", "mixed-restart-store"],
     ),
     (
         "redis",
@@ -70,17 +74,17 @@ pub(crate) fn sim(repository: &Repository) -> Result<()> {
 /// fault on other stores.
 pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     let modules = modules(args)?;
-    let needs_server = modules.iter().any(|module| module.starts_with("postgres"));
-    let session = if needs_server { Session::start(repository) } else { Session::default() };
-    ensure!(session.features_off().is_empty(), "there is no server to harm: see above");
-    // Cells on Redis start servers of their own.
-    let needs_redis = modules.iter().any(|module| module.starts_with("redis"));
-    let features = match (needs_server, needs_redis) {
-        (true, true) => "--features test-postgres,test-redis",
-        (true, false) => "--features test-postgres",
-        (false, true) => "--features test-redis",
-        (false, false) => "",
-    };
+    let uses = |store: &str| modules.iter().any(|module| module.starts_with(store));
+    // Cells on MariaDB and Redis start servers of their own.
+    let session = if uses("postgres") { Session::start(repository) } else { Session::default() };
+    let is_off = session.features_off().contains(&"test-postgres");
+    ensure!(!is_off, "there is no server to harm: see above");
+    let features: Vec<String> = ["postgres", "mysql", "redis"]
+        .into_iter()
+        .filter(|store| uses(store))
+        .map(|store| format!("--features test-{store}"))
+        .collect();
+    let features = features.join(" ");
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
     // One after the other, because they measure time.
     chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
@@ -131,7 +135,12 @@ mod tests {
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
         check(
             "--cell kill-node",
-            &["sqlite::kill_node::", "postgres::kill_node::", "redis::kill_node::"],
+            &[
+                "sqlite::kill_node::",
+                "postgres::kill_node::",
+                "mysql::kill_node::",
+                "redis::kill_node::",
+            ],
         );
         check("--store redis-cluster --cell failover", &["redis_cluster::failover::"]);
         let all: Vec<String> = modules(&[]).unwrap();

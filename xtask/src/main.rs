@@ -44,8 +44,9 @@ usage: cargo xtask <command>
   schemathesis [ARGS]
                 generated requests against a real server, 50 for each operation; skipped if the
                 tool is not installed; --max-examples 1000
-  services up   starts a private PostgreSQL on a free port, for tests; prints its URL
-  services down stops this PostgreSQL, and deletes its data
+  services up   starts private servers (PostgreSQL, MariaDB, Redis) on free ports, for tests; prints
+                their URLs
+  services down stops these servers, and deletes their data
   versions [13 14 15 16 17 18 pgbouncer]
                 the tests of the PostgreSQL store on these versions of the server and behind
                 pgbouncer, or on all of them; npm brings the servers

@@ -4,6 +4,7 @@
 //! start and stop it.
 
 mod postgres;
+mod mariadb;
 mod redis;
 mod redis_cluster;
 
@@ -18,7 +19,8 @@ use crate::repository::Repository;
 
 pub(crate) use self::postgres::BIN as POSTGRES_BIN;
 
-const ALL: &[Service] = &[postgres::SERVICE, redis::SERVICE, redis_cluster::SERVICE];
+const ALL: &[Service] =
+    &[postgres::SERVICE, mariadb::SERVICE, redis::SERVICE, redis_cluster::SERVICE];
 
 /// A server that some tests need.
 #[derive(Debug)]

@@ -154,6 +154,8 @@ impl From<ConnectError> for CliError {
             }
             #[cfg(feature = "postgres")]
             ConnectError::Options(error) => CliError::new(exit::USAGE, error),
+            #[cfg(feature = "mysql")]
+            ConnectError::MysqlOptions(error) => CliError::new(exit::USAGE, error),
             #[cfg(feature = "redis")]
             ConnectError::RedisOptions(error) => CliError::new(exit::USAGE, error),
             ConnectError::Store(error @ StoreError::Unavailable(_)) => CliError::from(error)

@@ -121,7 +121,7 @@ const REDIS_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: String,
-    /// Maximum number of connections for work, if the store is PostgreSQL: 2 to 1,000.
+    /// Maximum number of connections for work, if the store is PostgreSQL, MariaDB or MySQL: 2 to 1,000.
     pub pool_max: Option<usize>,
 }
 
@@ -134,11 +134,12 @@ impl Default for StoreSettings {
 impl StoreSettings {
     /// Returns whether nodes reach the store through a network.
     fn is_server(&self) -> bool {
-        self.is_postgres() || self.is_redis()
+        self.is_sql_server() || self.is_redis()
     }
 
-    fn is_postgres(&self) -> bool {
-        self.has_scheme(&["postgres", "postgresql"])
+    /// Returns whether the store is a database server with a pool of connections.
+    fn is_sql_server(&self) -> bool {
+        self.has_scheme(&["postgres", "postgresql", "mysql", "mariadb"])
     }
 
     fn is_redis(&self) -> bool {
@@ -225,7 +226,7 @@ impl Config {
     pub fn store_url(&self) -> String {
         let mut url = self.store.url.clone();
         let timeout = self.engine.statement_timeout;
-        let settings = if self.store.is_postgres() {
+        let settings = if self.store.is_sql_server() {
             let timeout = duration::text(timeout).to_string();
             let pool_max = self.store.pool_max.map(|most| most.to_string());
             vec![("statement_timeout", Some(timeout)), ("pool_max", pool_max)]
@@ -363,8 +364,8 @@ fn kind_settings(
 /// Checks the size of the connection pool.
 fn check_pool(store: &StoreSettings) -> Result<(), &'static str> {
     match store.pool_max {
-        Some(_) if !store.is_postgres() => Err(
-            "applies only to PostgreSQL: other stores use a fixed number of connections; remove this setting",
+        Some(_) if !store.is_sql_server() => Err(
+            "applies only to PostgreSQL, MariaDB and MySQL: other stores use a fixed number of connections; remove this setting",
         ),
         Some(most) if !(2..=1_000).contains(&most) => Err("must be 2 to 1000"),
         Some(_) | None => Ok(()),

@@ -3,7 +3,7 @@
 use rewheel::Backoff;
 use rewheel_core::NewJob;
 use rewheel_core::store::StoreError;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use {rewheel_core::JobId, rewheel_core::store::Inserted, std::collections::HashSet};
 
 /// Rejects a backoff whose text cannot be read back: its row would be unreadable. A custom backoff is stored by its name.
@@ -15,7 +15,7 @@ pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
 }
 
 /// Corrects the results of jobs that were not stored after all, and of their duplicates.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
     let stored: HashSet<JobId> = jobs
         .iter()

@@ -1,6 +1,8 @@
 //! Opens the store that a URL names.
 
 use crate::memory::MemoryStore;
+#[cfg(feature = "mysql")]
+use crate::mysql::{MysqlOptions, MysqlOptionsError, MysqlStore};
 #[cfg(feature = "postgres")]
 use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
@@ -20,7 +22,7 @@ pub enum ConnectError {
     #[error(
         "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in the current folder, \
          sqlite:///var/lib/rewheel.db for a file elsewhere, postgres://USER@HOST/DATABASE for a \
-         PostgreSQL server, redis://HOST:6379/0 for a Redis or Valkey server, or memory:// for jobs that are lost when the process ends"
+         PostgreSQL server, mysql://USER@HOST/DATABASE for a MariaDB or MySQL server, redis://HOST:6379/0 for a Redis or Valkey server, or memory:// for jobs that are lost when the process ends"
     )]
     Url {
         /// The given text; printed without its password.
@@ -38,6 +40,10 @@ pub enum ConnectError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The URL of a MySQL or MariaDB store is not valid.
+    #[cfg(feature = "mysql")]
+    #[error(transparent)]
+    MysqlOptions(#[from] MysqlOptionsError),
     /// The URL of a Redis store is not valid.
     #[cfg(feature = "redis")]
     #[error(transparent)]
@@ -51,6 +57,7 @@ pub enum ConnectError {
 ///
 /// `sqlite://path` is a file, created if it does not exist; `?synchronous=normal` is faster, but a power cut may lose the last jobs.
 /// `postgres://user:password@host:port/database` is a database server, with the settings of `PostgresOptions`.
+/// `mysql://user:password@host:port/database` is a MariaDB or MySQL server, with the settings of `MysqlOptions`.
 /// `redis://user:password@host:port/database` is a Redis or Valkey server, `redis+cluster://host:port,host:port` a cluster, with the
 /// settings of `RedisOptions`. `memory://` loses everything when the process ends.
 ///
@@ -93,6 +100,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             let options = PostgresOptions::parse(url)?;
             Ok(Arc::new(PostgresStore::open_with(options).await?))
         }
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => {
+            let options = MysqlOptions::parse(url)?;
+            Ok(Arc::new(MysqlStore::open_with(options).await?))
+        }
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {
             let options = RedisOptions::parse(url)?;
@@ -115,7 +127,7 @@ fn sqlite_options(settings: &str) -> Result<SqliteOptions, ConnectError> {
     Ok(options)
 }
 
-#[cfg(all(test, any(feature = "postgres", feature = "sqlite")))]
+#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 mod tests {
     use super::connect;
 

@@ -45,7 +45,7 @@ impl FollowUps {
         }
     }
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

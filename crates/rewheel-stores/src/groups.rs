@@ -23,7 +23,7 @@ impl<'j> Release<'j> {
 }
 
 /// The name of a line: the unfinished jobs of one group.
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line {
     pub(crate) key: String,
@@ -32,7 +32,7 @@ pub(crate) struct Line {
     pub(crate) tenant: String,
 }
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 impl Line {
     /// Returns the line of a job, given its group key.
     pub(crate) fn of(lane: &rewheel_core::Lane, key: &str) -> Line {
@@ -56,11 +56,11 @@ impl Line {
 }
 
 /// The line that the latest call of `release_groups` checked last. A process that starts anew begins with the first line.
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
 #[derive(Debug, Default)]
 pub(crate) struct CheckedTo(std::sync::Mutex<Line>);
 
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
 impl CheckedTo {
     pub(crate) fn get(&self) -> Line {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()

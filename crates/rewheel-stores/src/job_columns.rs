@@ -133,7 +133,7 @@ impl<S> JobColumns<S> {
     }
 
     /// Returns how many columns `{submitted}` are.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) const fn submitted(&self) -> usize {
         let (mut at, mut submitted) = (0, 0);
         while at < self.columns.len() {

@@ -17,6 +17,8 @@ mod people;
 mod race;
 mod faulty;
 mod thread_log;
+#[cfg(feature = "mysql")]
+mod database;
 #[cfg(feature = "redis")]
 mod prefix;
 #[cfg(feature = "redis")]
@@ -28,6 +30,8 @@ mod schema;
 pub mod conformance;
 pub mod idempotency;
 
+#[cfg(feature = "mysql")]
+pub use self::database::Database;
 pub use self::faulty::{Fault, FaultPlan, FaultyStore, Verb};
 pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "redis")]

@@ -25,15 +25,15 @@ where
     let answers = (0..count).map(|_| None).collect();
     let finish = Arc::new(Mutex::new(Finish { answers, waker: None }));
     let start = Arc::new(Barrier::new(count));
-    #[cfg(any(feature = "postgres", feature = "redis"))]
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     let runtime = tokio::runtime::Handle::try_current().ok();
     for place in 0..count {
-        #[cfg(any(feature = "postgres", feature = "redis"))]
+        #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
         let runtime = runtime.clone();
         let (start, finish, work) = (Arc::clone(&start), Arc::clone(&finish), work(place));
         thread::spawn(move || {
             // A store with connections opens new ones on its own runtime.
-            #[cfg(any(feature = "postgres", feature = "redis"))]
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
             let _inside = runtime.as_ref().map(tokio::runtime::Handle::enter);
             start.wait();
             let answer = catch_unwind(AssertUnwindSafe(|| block_on(work)));

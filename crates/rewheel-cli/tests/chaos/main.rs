@@ -12,7 +12,7 @@
     reason = "a test in real time, which reports what it did"
 )]
 #![cfg_attr(
-    not(any(feature = "test-postgres", feature = "test-redis")),
+    not(any(feature = "test-mysql", feature = "test-postgres", feature = "test-redis")),
     expect(dead_code, reason = "most cells need a server; SQLite's needs less")
 )]
 
@@ -22,10 +22,14 @@ mod cell;
 mod submitter;
 mod door;
 mod ledger;
+mod kill_nodes;
+mod pause_nodes;
 mod mixed;
 mod sqlite;
 #[cfg(feature = "test-postgres")]
 mod postgres;
+#[cfg(feature = "test-mysql")]
+mod mysql;
 #[cfg(feature = "test-redis")]
 mod redis;
 #[cfg(feature = "test-redis")]

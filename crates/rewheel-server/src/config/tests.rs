@@ -138,7 +138,11 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         "rewheel.toml:2: store.pool_max: applies only to PostgreSQL",
     );
     let redis = "[store]\nurl = \"redis://h\"\npool_max = 4";
-    check(redis, &[], "rewheel.toml:3: store.pool_max: applies only to PostgreSQL: other stores");
+    check(
+        redis,
+        &[],
+        "rewheel.toml:3: store.pool_max: applies only to PostgreSQL, MariaDB and MySQL: other stores",
+    );
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
     check("[server", &[], "rewheel.toml:1");

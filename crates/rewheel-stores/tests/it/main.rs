@@ -7,6 +7,10 @@ mod sqlite_unreadable;
 mod sqlite_groups;
 mod crash;
 mod idempotency_crash;
+#[cfg(feature = "test-mysql")]
+mod mysql;
+#[cfg(feature = "test-mysql")]
+mod mysql_server;
 #[cfg(feature = "test-postgres")]
 mod postgres;
 #[cfg(feature = "test-postgres")]

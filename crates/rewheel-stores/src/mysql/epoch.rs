@@ -1,0 +1,130 @@
+//! Notices a failover or restore, and begins an epoch: its fences are larger than all before.
+//!
+//! The table `rewheel_epochs` names the server of the latest epoch. A new connection to another server begins the next epoch: a replica was
+//! promoted, or the data was copied. A heartbeat whose number is not larger than the last one shows that older data was restored. Every
+//! transaction that checks its holder reads the latest epoch in the same statement. See the decision record 0054.
+
+use super::error::VerbError;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+use rewheel_core::HolderId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Bits of a fence below its epoch.
+const FENCE_BITS: u32 = 32;
+
+/// What distinguishes a server and its data directory from others. Each of the two servers has one of the last two columns.
+const SERVER: [&str; 3] = [
+    "SELECT CONCAT_WS('|', @@hostname, @@port, @@datadir, DATABASE(), @@server_uuid)",
+    "SELECT CONCAT_WS('|', @@hostname, @@port, @@datadir, DATABASE(), @@server_uid)",
+    "SELECT CONCAT_WS('|', @@hostname, @@port, @@datadir, DATABASE())",
+];
+
+const LATEST: &str = "SELECT epoch, server FROM rewheel_epochs ORDER BY epoch DESC LIMIT 1";
+
+const BEGIN: &str = "INSERT INTO rewheel_epochs (epoch, server, begun_ms) \
+     VALUES (?, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)";
+
+/// Maximum number of holders whose heartbeats are remembered: a process has one, and a few workers.
+const HOLDERS_MAX: usize = 10_000;
+
+/// The latest epoch that this process knows.
+#[derive(Debug, Default)]
+pub(super) struct Epoch {
+    current: AtomicI64,
+    /// The latest acknowledged heartbeat of each holder.
+    renewals: Mutex<HashMap<HolderId, u64>>,
+}
+
+/// Whether the store is still the one that this process knew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Observed {
+    Same,
+    /// It was promoted or restored: what was cached may be wrong.
+    New,
+}
+
+impl Epoch {
+    /// Returns the number above which all new fences are.
+    pub(super) fn fence_floor(&self) -> i64 {
+        self.current.load(Ordering::Acquire) << FENCE_BITS
+    }
+
+    /// Notes an epoch that the store is in.
+    pub(super) fn observe(&self, epoch: i64) -> Observed {
+        let before = self.current.fetch_max(epoch, Ordering::AcqRel);
+        if epoch <= before {
+            return Observed::Same;
+        }
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Observed::New
+    }
+
+    /// Notes an acknowledged heartbeat. Returns whether it went back: then older data was restored.
+    pub(super) fn went_back(&self, holder: HolderId, renewals: u64) -> bool {
+        let mut known = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= HOLDERS_MAX {
+            known.clear();
+        }
+        known.insert(holder, renewals).is_some_and(|before| renewals <= before)
+    }
+}
+
+/// Returns the epoch of the server of a connection, and begins one if it is another server than before, or if `restored`.
+pub(super) async fn find(conn: &mut Conn, restored: bool) -> Result<i64, VerbError> {
+    let server = server(conn).await?;
+    let latest: Option<(i64, Vec<u8>)> = conn.query_first(LATEST).await?;
+    let next = match latest {
+        Some((epoch, known)) if known == server && !restored => return Ok(epoch),
+        Some((epoch, _)) => epoch + 1,
+        None => 0,
+    };
+    match conn.exec_drop(BEGIN, (next, &server)).await.map_err(VerbError::from) {
+        Ok(()) => {
+            if next > 0 {
+                tracing::warn!(epoch = next, "the database was promoted or restored: new epoch");
+            }
+            Ok(next)
+        }
+        // Another process was faster.
+        Err(trouble) if trouble.is_duplicate() => Ok(next),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+async fn server(conn: &mut Conn) -> Result<Vec<u8>, VerbError> {
+    for sql in SERVER {
+        match conn.query_first::<Vec<u8>, _>(sql).await {
+            Ok(server) => return Ok(server.unwrap_or_default()),
+            // The server has no such variable.
+            Err(Error::Server(error)) if error.code == 1193 => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Epoch, Observed};
+    use rewheel_core::HolderId;
+
+    #[test]
+    fn a_new_epoch_has_larger_fences_and_is_noticed_once() {
+        let epoch = Epoch::default();
+        assert_eq!((epoch.fence_floor(), epoch.observe(0)), (0, Observed::Same));
+        assert_eq!((epoch.observe(2), epoch.observe(2)), (Observed::New, Observed::Same));
+        assert_eq!((epoch.observe(1), epoch.fence_floor()), (Observed::Same, 2 << 32));
+    }
+
+    #[test]
+    fn a_heartbeat_that_goes_back_shows_a_restore() {
+        let (epoch, holder) = (Epoch::default(), HolderId::from_bytes([7; 16]));
+        assert!(!epoch.went_back(holder, 4) && !epoch.went_back(holder, 5));
+        assert!(epoch.went_back(holder, 5));
+        epoch.observe(1);
+        assert!(!epoch.went_back(holder, 1));
+    }
+}

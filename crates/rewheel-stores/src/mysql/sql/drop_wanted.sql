@@ -1,0 +1,2 @@
+-- drop_wanted: what a user requested for a leased job is done or withdrawn.
+DELETE FROM rewheel_wanted WHERE holder = ? AND job = ?;

@@ -1,0 +1,2 @@
+-- prune_tokens: deletes tokens that ended before a time. NULL, no end, counts as the largest time.
+DELETE FROM rewheel_tokens WHERE LEAST(COALESCE(revoked_ms, 9223372036854775807), COALESCE(expires_ms, 9223372036854775807)) < ?

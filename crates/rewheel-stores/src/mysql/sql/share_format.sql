@@ -1,0 +1,2 @@
+-- share_format: reads the largest format that a stored job has used, and keeps others from using a larger one.
+SELECT format FROM rewheel_format WHERE one = 1 LOCK IN SHARE MODE;

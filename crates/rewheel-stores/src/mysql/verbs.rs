@@ -1,0 +1,33 @@
+//! The verbs of the store, each in a transaction that its caller began.
+
+pub(super) mod insert;
+pub(super) mod rows;
+pub(super) mod keys;
+pub(super) mod replace;
+pub(super) mod lane_heads;
+pub(super) mod claim;
+pub(super) mod limits;
+pub(super) mod held;
+pub(super) mod settle;
+pub(super) mod successes;
+pub(super) mod ending;
+pub(super) mod follow_ups;
+pub(super) mod lease;
+pub(super) mod sweep;
+pub(super) mod change;
+pub(super) mod groups;
+pub(super) mod read;
+pub(super) mod keyed;
+pub(super) mod unreadable;
+pub(super) mod results;
+pub(super) mod kinds;
+pub(super) mod budgets;
+pub(super) mod tokens;
+pub(super) mod audit;
+pub(super) mod failures;
+pub(super) mod sample;
+pub(super) mod books;
+pub(super) mod risks;
+pub(super) mod idempotency;
+pub(super) mod prune;
+pub(super) mod reserve;

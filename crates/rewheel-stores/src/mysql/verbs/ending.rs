@@ -1,0 +1,250 @@
+//! Ends live jobs, as dead letters or as finished.
+
+use super::super::error::VerbError;
+use super::super::job_columns::LEASED;
+use super::super::places;
+use super::super::row::{bytes, get, id16, instant, maybe_bytes, unsigned, wanted};
+use super::super::transaction::Transaction;
+use super::groups;
+use super::keys::end_key;
+use mysql_async::{Row, Value};
+use rewheel_core::{Cause, Failure, Fence, JobId, Retain, State, Timestamp, Transition, Wanted};
+
+/// A row of the hot table that this transaction has locked.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) id: JobId,
+    /// As stored: it may be negative.
+    pub(super) lane: i64,
+    pub(super) place: i64,
+    pub(super) key: Option<String>,
+    pub(super) group_key: Option<String>,
+    /// Its fence, before it is taken from its holder.
+    pub(super) fence: Fence,
+    /// Its counters at the end.
+    pub(super) attempt: u32,
+    pub(super) takeovers: u32,
+    pub(super) takeovers_counted: u32,
+    pub(super) wanted: Option<Wanted>,
+    pub(super) claim: i64,
+    pub(super) holder: i64,
+    pub(super) state: u8,
+    pub(super) due: Timestamp,
+    pub(super) deadline: Option<i64>,
+    pub(super) parent: Option<JobId>,
+}
+
+impl Live {
+    /// Reads the first sixteen columns of `lock_live` and its like.
+    pub(super) fn read(row: &Row) -> Result<Live, VerbError> {
+        Ok(Live {
+            id: JobId::from_bytes(bytes(row, 0)?),
+            fence: Fence::new(unsigned(get(row, 1)?)),
+            lane: get(row, 2)?,
+            place: get(row, 3)?,
+            wanted: wanted(get(row, 4)?)?,
+            attempt: get(row, 5)?,
+            key: get(row, 6)?,
+            takeovers: get(row, 7)?,
+            takeovers_counted: get(row, 8)?,
+            group_key: get(row, 9)?,
+            claim: get(row, 10)?,
+            due: instant(get(row, 11)?),
+            deadline: get(row, 12)?,
+            parent: maybe_bytes(row, 13)?.map(JobId::from_bytes),
+            holder: get(row, 14)?,
+            state: get(row, 15)?,
+        })
+    }
+
+    /// Returns where the job is.
+    pub(super) fn address(&self) -> [Value; 2] {
+        [self.lane.into(), self.place.into()]
+    }
+
+    /// Returns where the job is once it is scheduled or paused: a place that expresses its due time, the same as before if possible.
+    pub(super) fn next_address(
+        &self,
+        tx: &Transaction<'_>,
+        state: State,
+        due: Timestamp,
+    ) -> [Value; 2] {
+        let is_same = (places::first(due)..=places::last(due)).contains(&self.place);
+        let place = if is_same && !tx.repeated { self.place } else { tx.shared.places.next(due) };
+        let lane = self.lane.abs();
+        [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
+    }
+
+    /// Describes what the engine does to the job, whether it takes it from a holder or not.
+    pub(super) fn transition(&self, cause: Cause, from: State, to: State) -> Transition<'static> {
+        Transition {
+            cause,
+            from,
+            to,
+            holder: None,
+            fence: self.fence,
+            wanted: None,
+            takeovers: self.takeovers,
+            takeovers_counted: self.takeovers_counted,
+            failure: None,
+        }
+    }
+}
+
+/// How a job ends.
+#[derive(Clone, Debug)]
+pub(super) struct Ending<'a> {
+    pub(super) state: State,
+    pub(super) failure: Option<&'a Failure>,
+    /// The holder whose settle ends it, to recognize a repeated settle.
+    pub(super) settled_by: Option<i64>,
+    pub(super) keep: Retain,
+}
+
+/// Returns category, code and message as they are stored.
+pub(super) fn texts(failure: Option<&Failure>) -> [Value; 3] {
+    match failure {
+        Some(failure) => {
+            [failure.category().as_str().into(), failure.code().into(), failure.message().into()]
+        }
+        None => [Value::NULL, Value::NULL, Value::NULL],
+    }
+}
+
+/// Moves a job out of the hot table.
+pub(super) async fn end(
+    tx: &mut Transaction<'_>,
+    live: &Live,
+    end: &Ending<'_>,
+) -> Result<(), VerbError> {
+    match end.state {
+        State::Dead => die(tx, live, end).await?,
+        State::Succeeded | State::Failed | State::Cancelled => finish(tx, live, end).await?,
+        State::Scheduled | State::Leased | State::Paused => {
+            debug_assert!(false, "a job does not end as {}", end.state);
+            return Ok(());
+        }
+    }
+    delete(tx, live).await?;
+    groups::ended(tx, live, end.state).await
+}
+
+async fn delete(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> {
+    let sql = include_str!("../sql/delete_jobs.sql");
+    let (lane, place) = ([live.lane.into()], [live.place.into()]);
+    tx.run_list(sql, &lane, &place, &[live.holder.into()]).await?;
+    leave_tables(tx, live).await
+}
+
+/// Deletes the rows beside a job that leaves the hot table, and its lease.
+pub(super) async fn leave_tables(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> {
+    if let Some(deadline) = live.deadline {
+        let values = vec![deadline.into(), id16(live.id.to_bytes())];
+        tx.execute(include_str!("../sql/drop_deadline.sql"), values).await?;
+    }
+    lose_lease(tx, live).await
+}
+
+/// Notes that a job is not leased any more, if it was.
+pub(super) async fn lose_lease(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> {
+    if live.state != LEASED {
+        return Ok(());
+    }
+    tx.lease_ended(live.claim);
+    if live.wanted.is_some() {
+        let values = vec![live.holder.into(), id16(live.id.to_bytes())];
+        tx.execute(include_str!("../sql/drop_wanted.sql"), values).await?;
+    }
+    Ok(())
+}
+
+/// Replaces the deadline of a job in the table of deadlines.
+pub(super) async fn move_deadline(
+    tx: &mut Transaction<'_>,
+    job: JobId,
+    before: Option<Timestamp>,
+    after: Option<Timestamp>,
+) -> Result<(), VerbError> {
+    if before == after {
+        return Ok(());
+    }
+    let row = |at: Timestamp| vec![at.as_millis().into(), id16(job.to_bytes())];
+    if let Some(before) = before {
+        tx.execute(include_str!("../sql/drop_deadline.sql"), row(before)).await?;
+    }
+    if let Some(after) = after {
+        tx.insert_rows(include_str!("../sql/insert_deadlines.sql"), 1, row(after)).await?;
+    }
+    Ok(())
+}
+
+async fn die(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), VerbError> {
+    let by = Value::from(end.settled_by);
+    let mut values = vec![
+        by.clone(),
+        live.attempt.into(),
+        live.takeovers.into(),
+        live.takeovers_counted.into(),
+        by.clone(),
+        by,
+    ];
+    values.extend(texts(end.failure));
+    values.push(tx.now.as_millis().into());
+    values.extend(live.address());
+    tx.execute(include_str!("../sql/end_dead.sql"), values).await.map(drop)
+}
+
+async fn finish(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), VerbError> {
+    if end.keep.job.is_zero() {
+        drop_records(tx, live.id, live.parent, live.group_key.as_deref()).await?;
+        tx.pruned += 1;
+    } else {
+        let by = Value::from(end.settled_by);
+        let [category, code, message] = texts(end.failure);
+        let mut values = vec![
+            end.state.as_str().into(),
+            by.clone(),
+            live.attempt.into(),
+            live.takeovers.into(),
+            live.takeovers_counted.into(),
+            by.clone(),
+            by,
+            category.clone(),
+            category,
+            code,
+            message,
+            tx.now.as_millis().into(),
+            tx.now.plus(end.keep.job).as_millis().into(),
+        ];
+        values.extend(live.address());
+        tx.execute(include_str!("../sql/end_finished.sql"), values).await?;
+    }
+    match &live.key {
+        Some(key) => {
+            let lane = tx.lane_of(live.lane).await?;
+            let expires = tx.now.plus(end.keep.key);
+            end_key(tx, &lane, key, live.id, end.state, expires).await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Deletes what is stored about a job that ends without retention.
+pub(super) async fn drop_records(
+    tx: &mut Transaction<'_>,
+    job: JobId,
+    parent: Option<JobId>,
+    group_key: Option<&str>,
+) -> Result<(), VerbError> {
+    let id = || id16(job.to_bytes());
+    tx.execute(include_str!("../sql/drop_attempts.sql"), vec![id()]).await?;
+    if let Some(parent) = parent {
+        let values = vec![id16(parent.to_bytes()), id()];
+        tx.execute(include_str!("../sql/drop_child.sql"), values).await?;
+    }
+    if let Some(key) = group_key {
+        let values = vec![key.into(), id()];
+        tx.execute(include_str!("../sql/drop_grouped.sql"), values).await?;
+    }
+    Ok(())
+}

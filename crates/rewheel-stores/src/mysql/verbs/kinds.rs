@@ -1,0 +1,259 @@
+//! Stores kinds and their settings.
+
+use super::super::error::{VerbError, unreadable};
+use super::super::row::{bytes, count, get, id16, instant, maybe_bytes, unsigned};
+use super::super::transaction::Transaction;
+use super::audit::{Line, audit};
+use crate::suspects;
+use mysql_async::Row;
+use rewheel_core::store::{KindsSince, StoreError};
+use rewheel_core::{
+    Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
+    KindEdited, KindName, Limits, NewKind, OnDead, Parked, Timestamp, Version,
+};
+use std::collections::BTreeMap;
+
+pub(in super::super) async fn put_kinds(
+    tx: &mut Transaction<'_>,
+    kinds: &[NewKind],
+    by: &Actor,
+) -> Result<(), VerbError> {
+    if let Some(long) = kinds.iter().find(|kind| kind.settings.len() > Limits::SETTINGS_BYTES_MAX) {
+        let what = format!("the settings of kind {} are too long", long.name);
+        return Err(StoreError::Rejected(what.into()).into());
+    }
+    // Of several with one name the last wins.
+    let mut named: BTreeMap<&KindName, &NewKind> =
+        kinds.iter().map(|kind| (&kind.name, kind)).collect();
+    // Most nodes start with kinds that are already stored: those need no lock.
+    for known in self::kinds(tx).await? {
+        if named.get(&known.name).is_some_and(|kind| kind.is_stored_as(&known)) {
+            named.remove(&known.name);
+        }
+    }
+    if named.is_empty() {
+        return Ok(());
+    }
+    lock_changes(tx).await?;
+    for kind in named.into_values() {
+        put_kind(tx, kind, by).await?;
+    }
+    Ok(())
+}
+
+/// Writes one kind, under the lock of all changes.
+async fn put_kind(tx: &mut Transaction<'_>, kind: &NewKind, by: &Actor) -> Result<(), VerbError> {
+    let known = lock(tx, &kind.name).await?;
+    if known.as_ref().is_some_and(|known| kind.is_stored_as(known)) {
+        return Ok(());
+    }
+    let change = next_change(tx, Deletes::No).await?;
+    let values = vec![
+        kind.name.as_str().into(),
+        kind.settings.as_str().into(),
+        kind.takeovers_max.into(),
+        tx.now.as_millis().into(),
+        change.into(),
+        kind.on_dead.blocks().into(),
+    ];
+    tx.execute(include_str!("../sql/put_kind.sql"), values).await?;
+    let before = known.as_ref().map_or_else(AuditFields::default, Kind::facts);
+    let (what, name, after) = ("put kind", Some(&kind.name), kind.facts());
+    audit(tx, by, Line { what, job: None, kind: name, before, after }).await?;
+    tx.report.get_or_insert_default();
+    Ok(())
+}
+
+pub(in super::super) async fn kinds(tx: &mut Transaction<'_>) -> Result<Vec<Kind>, VerbError> {
+    let rows = tx.rows(include_str!("../sql/kinds.sql"), Vec::new()).await?;
+    rows.iter().map(read_kind).collect()
+}
+
+pub(in super::super) async fn kinds_since(
+    tx: &mut Transaction<'_>,
+    since: u64,
+) -> Result<KindsSince, VerbError> {
+    let row = tx.find(include_str!("../sql/kind_changes.sql"), Vec::new()).await?;
+    let row = row.ok_or_else(|| unreadable("the change counter of the kinds"))?;
+    let (at, deleted) = (unsigned(get(&row, 0)?), unsigned(get(&row, 1)?));
+    // Read after `at`: a change in between is read again next time.
+    if since == 0 || since > at || deleted > since {
+        return Ok(KindsSince { at, all: true, kinds: kinds(tx).await? });
+    }
+    let rows = tx.rows(include_str!("../sql/kinds_since.sql"), vec![count(since)]).await?;
+    let mut kinds = rows.iter().map(read_kind).collect::<Result<Vec<Kind>, _>>()?;
+    kinds.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(KindsSince { at, all: false, kinds })
+}
+
+/// Waits for other changes of kinds. The lock ends with the transaction, so that numbers of changes become visible in their order.
+async fn lock_changes(tx: &mut Transaction<'_>) -> Result<i64, VerbError> {
+    let row = tx.find(include_str!("../sql/lock_kind_changes.sql"), Vec::new()).await?;
+    get(&row.ok_or_else(|| unreadable("the change counter of the kinds"))?, 0)
+}
+
+/// Whether a change deletes its kind.
+enum Deletes {
+    No,
+    Yes,
+}
+
+/// Returns the number of the change that this transaction makes.
+async fn next_change(tx: &mut Transaction<'_>, deletes: Deletes) -> Result<i64, VerbError> {
+    let change = lock_changes(tx).await?.saturating_add(1);
+    let deleted = match deletes {
+        Deletes::No => None,
+        Deletes::Yes => Some(change),
+    };
+    tx.execute(include_str!("../sql/next_kind_change.sql"), vec![change.into(), deleted.into()])
+        .await?;
+    Ok(change)
+}
+
+/// Reads a kind.
+pub(super) async fn get_kind(
+    tx: &mut Transaction<'_>,
+    name: &KindName,
+) -> Result<Option<Kind>, VerbError> {
+    let row = tx.find(include_str!("../sql/get_kind.sql"), vec![name.as_str().into()]).await?;
+    row.as_ref().map(read_kind).transpose()
+}
+
+/// Reads a kind, and locks it against other changes and new jobs.
+async fn lock(tx: &mut Transaction<'_>, name: &KindName) -> Result<Option<Kind>, VerbError> {
+    let row = tx.find(include_str!("../sql/lock_kind.sql"), vec![name.as_str().into()]).await?;
+    row.as_ref().map(read_kind).transpose()
+}
+
+async fn living(
+    tx: &mut Transaction<'_>,
+    named: [Option<HolderId>; 2],
+) -> Result<Vec<HolderId>, VerbError> {
+    let id = |holder: Option<HolderId>| holder.map(|holder| id16(holder.to_bytes())).into();
+    let rows = tx.rows(include_str!("../sql/living.sql"), named.map(id).to_vec()).await?;
+    rows.iter().map(|row| bytes(row, 0).map(HolderId::from_bytes)).collect()
+}
+
+pub(in super::super) async fn change_kind(
+    tx: &mut Transaction<'_>,
+    name: &KindName,
+    change: &KindChange,
+    by: &Actor,
+) -> Result<KindChanged, VerbError> {
+    lock_changes(tx).await?;
+    let Some(before) = lock(tx, name).await? else {
+        return Ok(KindChanged::NotFound);
+    };
+    let prober = before.parked.as_ref().and_then(|parked| parked.prober);
+    let living = living(tx, [prober, change.prober()]).await?;
+    let Some(after) = change.apply(&before, tx.now, &living) else {
+        return Ok(KindChanged::Refused(before));
+    };
+    if after == before {
+        return Ok(KindChanged::Applied(before));
+    }
+    write(tx, &after).await?;
+    let (what, kind) = (change.as_str(), Some(name));
+    let line = Line { what, job: None, kind, before: before.doings(), after: after.doings() };
+    audit(tx, by, line).await?;
+    tx.report.get_or_insert_default();
+    Ok(KindChanged::Applied(after))
+}
+
+/// Writes what a change of a kind may change.
+async fn write(tx: &mut Transaction<'_>, after: &Kind) -> Result<(), VerbError> {
+    let change = next_change(tx, Deletes::No).await?;
+    let parked = after.parked.as_ref();
+    let prober = parked.and_then(|parked| parked.prober);
+    let values = vec![
+        count(after.generation),
+        after.paused.into(),
+        parked.map(|parked| parked.since.as_millis()).into(),
+        parked.map(|parked| parked.reason.as_str()).into(),
+        prober.map(|holder| id16(holder.to_bytes())).into(),
+        count(after.generation),
+        suspects::text(&after.suspects).into(),
+        after.forced.into(),
+        count(after.version.get()),
+        change.into(),
+        parked.and_then(|parked| parked.until).map(Timestamp::as_millis).into(),
+        after.name.as_str().into(),
+    ];
+    tx.execute(include_str!("../sql/change_kind.sql"), values).await.map(drop)
+}
+
+pub(in super::super) async fn edit_kind(
+    tx: &mut Transaction<'_>,
+    edit: &KindEdit,
+    by: &Actor,
+) -> Result<KindEdited, VerbError> {
+    lock_changes(tx).await?;
+    let before = lock(tx, &edit.name).await?;
+    if let Some(answer) = edit.refusal(before.as_ref()) {
+        return Ok(answer);
+    }
+    match (&edit.what, before) {
+        (KindEditVerb::Put { settings, takeovers_max, on_dead }, _) => {
+            let (name, settings) = (edit.name.clone(), settings.clone());
+            let (takeovers_max, on_dead) = (*takeovers_max, *on_dead);
+            let new = NewKind { name, settings, takeovers_max, on_dead };
+            put_kinds(tx, &[new], by).await?;
+            let kind = lock(tx, &edit.name).await?;
+            Ok(kind.map_or(KindEdited::NotFound, KindEdited::Done))
+        }
+        (KindEditVerb::Change(change), _) => {
+            Ok(match change_kind(tx, &edit.name, change, by).await? {
+                KindChanged::Applied(kind) | KindChanged::Refused(kind) => KindEdited::Done(kind),
+                KindChanged::NotFound => KindEdited::NotFound,
+            })
+        }
+        (KindEditVerb::Delete, Some(kind)) => delete_kind(tx, kind, by).await,
+        (KindEditVerb::Delete, None) => Ok(KindEdited::NotFound),
+    }
+}
+
+/// Deletes a locked kind. An insert locks its kinds too: those in progress have ended, and a later one finds that the kind is gone.
+async fn delete_kind(
+    tx: &mut Transaction<'_>,
+    kind: Kind,
+    by: &Actor,
+) -> Result<KindEdited, VerbError> {
+    let name = kind.name.as_str();
+    let used = tx.find(include_str!("../sql/kind_is_used.sql"), vec![name.into(); 3]).await?;
+    if used.is_some() {
+        return Ok(KindEdited::HasJobs(kind));
+    }
+    next_change(tx, Deletes::Yes).await?;
+    tx.execute(include_str!("../sql/delete_kind.sql"), vec![name.into()]).await?;
+    tx.execute(include_str!("../sql/delete_budget.sql"), vec![name.into()]).await?;
+    let (before, after) = (kind.facts(), AuditFields::default());
+    let (what, name) = ("delete kind", Some(&kind.name));
+    audit(tx, by, Line { what, job: None, kind: name, before, after }).await?;
+    tx.report.get_or_insert_default();
+    Ok(KindEdited::Done(kind))
+}
+
+fn read_kind(row: &Row) -> Result<Kind, VerbError> {
+    let parked = match get::<Option<i64>>(row, 4)? {
+        None => None,
+        Some(since) => Some(Parked {
+            since: instant(since),
+            until: get::<Option<i64>>(row, 11)?.map(instant),
+            reason: get::<Option<String>>(row, 5)?.unwrap_or_default(),
+            prober: maybe_bytes(row, 6)?.map(HolderId::from_bytes),
+        }),
+    };
+    Ok(Kind {
+        name: KindName::parse(&get::<String>(row, 0)?).map_err(|_| unreadable("a kind"))?,
+        settings: get(row, 1)?,
+        takeovers_max: get(row, 2)?,
+        on_dead: OnDead::of(get(row, 12)?),
+        paused: get(row, 3)?,
+        parked,
+        generation: unsigned(get(row, 7)?),
+        suspects: suspects::read(&get::<String>(row, 8)?)
+            .ok_or_else(|| unreadable("the id of a holder that reported a kind as down"))?,
+        forced: get(row, 9)?,
+        version: Version::new(unsigned(get(row, 10)?)),
+    })
+}

@@ -1,0 +1,159 @@
+//! Registers holders, renews leases and expires dead holders.
+
+use super::super::error::VerbError;
+use super::super::row::{bytes, duration, get, id16, instant, millis, unsigned, wanted};
+use super::super::transaction::Transaction;
+use mysql_async::{Row, Value};
+use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
+use rewheel_core::{
+    Fence, Format, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp,
+};
+use std::time::Duration;
+
+/// How often, and with which pauses, an expiry tries to lock its holder: a quarter of a second in all, because the caller must send its own
+/// heartbeats.
+const LOCK_TRIES: usize = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+pub(in super::super) async fn join(
+    tx: &mut Transaction<'_>,
+    holder: &NewHolder,
+) -> Result<Timestamp, VerbError> {
+    let now = tx.now;
+    let used = tx.find(include_str!("../sql/share_format.sql"), vec![]).await?;
+    let used: u32 = used.map_or(Ok(0), |row| get(&row, 0))?;
+    if holder.format.get() < used {
+        let what = "the release of this holder is too old for jobs in this store: upgrade it";
+        return Err(StoreError::Rejected(what.into()).into());
+    }
+    let owner = holder.role.owner().map(|owner| owner.to_string());
+    let values = vec![
+        id16(holder.id.to_bytes()),
+        holder.name.as_str().into(),
+        millis(holder.lease_ttl).into(),
+        now.as_millis().into(),
+        now.as_millis().into(),
+        holder.role.as_str().into(),
+        owner.into(),
+        holder.format.get().into(),
+    ];
+    tx.execute(include_str!("../sql/join.sql"), values).await?;
+    match tx.alive(holder.id).await? {
+        Some(_) => Ok(now),
+        None => Err(StoreError::HolderDead(holder.id).into()),
+    }
+}
+
+pub(in super::super) async fn renew(
+    tx: &mut Transaction<'_>,
+    holder: HolderId,
+) -> Result<Renewed, VerbError> {
+    let id = id16(holder.to_bytes());
+    let values = vec![tx.now.as_millis().into(), id.clone()];
+    if tx.execute(include_str!("../sql/renew.sql"), values).await? != 1 {
+        return Err(StoreError::HolderDead(holder).into());
+    }
+    let row = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await?;
+    let row = row.ok_or(StoreError::HolderDead(holder))?;
+    let (number, renewals): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+    let values = vec![number.into(), (Limits::BATCH_MAX as u64).into()];
+    let mut wishes = Vec::new();
+    for row in tx.rows(include_str!("../sql/wanted.sql"), values).await? {
+        let fence = Fence::new(unsigned(get(&row, 1)?));
+        let lease = Lease { job: JobId::from_bytes(bytes(&row, 0)?), fence };
+        if let Some(wanted) = wanted(get(&row, 2)?)? {
+            wishes.push(WantedJob { lease, wanted });
+        }
+    }
+    Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
+}
+
+pub(in super::super) async fn leave(
+    tx: &mut Transaction<'_>,
+    holder: HolderId,
+) -> Result<(), VerbError> {
+    let values = vec![tx.now.as_millis().into(), id16(holder.to_bytes())];
+    tx.execute(include_str!("../sql/leave.sql"), values).await.map(drop)
+}
+
+pub(in super::super) async fn holders(tx: &mut Transaction<'_>) -> Result<Vec<Holder>, VerbError> {
+    read_holders(tx, include_str!("../sql/holders.sql"), vec![]).await
+}
+
+pub(in super::super) async fn watched_holders(
+    tx: &mut Transaction<'_>,
+    share: WatchShare,
+) -> Result<Vec<Holder>, VerbError> {
+    let (of, [one, other]) = share.remainders();
+    let values = vec![of.into(), one.into(), other.into()];
+    read_holders(tx, include_str!("../sql/watched_holders.sql"), values).await
+}
+
+async fn read_holders(
+    tx: &mut Transaction<'_>,
+    sql: &'static str,
+    values: Vec<Value>,
+) -> Result<Vec<Holder>, VerbError> {
+    let rows = tx.rows(sql, values).await?;
+    rows.iter().map(|row| read_holder(row, tx.now)).collect()
+}
+
+pub(in super::super) async fn holder(
+    tx: &mut Transaction<'_>,
+    id: HolderId,
+) -> Result<Option<Holder>, VerbError> {
+    let row = tx.find(include_str!("../sql/holder.sql"), vec![id16(id.to_bytes())]).await?;
+    row.map(|row| read_holder(&row, tx.now)).transpose()
+}
+
+fn read_holder(row: &Row, now: Timestamp) -> Result<Holder, VerbError> {
+    let (lease_ttl, renewed) = (duration(get(row, 2)?), instant(get(row, 5)?));
+    let owner: Option<String> = get(row, 8)?;
+    Ok(Holder {
+        id: HolderId::from_bytes(bytes(row, 0)?),
+        name: get(row, 1)?,
+        role: Role::of(&get::<String>(row, 7)?, owner.as_deref()),
+        lease_ttl,
+        format: Format::new(get(row, 9)?),
+        renewals: unsigned(get(row, 3)?),
+        joined: instant(get(row, 4)?),
+        renewed,
+        expired: renewed.plus(lease_ttl) <= now,
+        died: get::<Option<i64>>(row, 6)?.map(instant),
+    })
+}
+
+/// Locks a holder that is to be expired. A node that is leasing jobs to it finishes within milliseconds, or is paused in the middle of it.
+async fn lock(tx: &mut Transaction<'_>, id: &Value) -> Result<Option<Row>, VerbError> {
+    for _ in 0..LOCK_TRIES {
+        match tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await {
+            Err(trouble) if trouble.is_lock() => tokio::time::sleep(LOCK_PAUSE).await,
+            row => return row,
+        }
+    }
+    let what = "another node is leasing jobs to the holder that is to be expired";
+    Err(StoreError::Unavailable(what.into()).into())
+}
+
+pub(in super::super) async fn expire_holder(
+    tx: &mut Transaction<'_>,
+    by: HolderId,
+    other: HolderId,
+    renewals: u64,
+) -> Result<HolderExpiry, VerbError> {
+    if tx.alive(by).await?.is_none() {
+        return Err(StoreError::HolderDead(by).into());
+    }
+    let id = id16(other.to_bytes());
+    let Some(row) = lock(tx, &id).await? else { return Ok(HolderExpiry::Dead) };
+    if get::<Option<i64>>(&row, 3)?.is_some() {
+        return Ok(HolderExpiry::Dead);
+    }
+    let expires = instant(get(&row, 1)?).plus(duration(get(&row, 2)?));
+    if unsigned(get(&row, 0)?) != renewals || expires > tx.now {
+        return Ok(HolderExpiry::Alive);
+    }
+    let values = vec![tx.now.as_millis().into(), id];
+    tx.execute(include_str!("../sql/expire_holder.sql"), values).await?;
+    Ok(HolderExpiry::Expired)
+}

@@ -1,0 +1,141 @@
+//! Finds server settings and conditions that weaken the store's guarantees.
+
+use super::super::error::VerbError;
+use super::super::row::{bytes, get};
+use super::super::transaction::Transaction;
+use crate::unreadable::unreadable_jobs;
+use rewheel_core::JobId;
+use rewheel_core::store::Risk;
+use std::collections::HashSet;
+
+/// A transaction that has been open for this long keeps the server from removing deleted rows.
+const OLD_TRANSACTION_SECONDS: i64 = 3_600;
+
+/// Below this size of a packet, batches of jobs with payloads of the default limit may not fit.
+const PACKET_MIN: i64 = 16 * 1024 * 1024;
+
+/// Indexes whose absence makes statements fail or scan whole tables.
+const INDEXES: [(&str, &str); 20] = [
+    ("rewheel_attempts", "job"),
+    ("rewheel_audit", "job"),
+    ("rewheel_audit", "submit"),
+    ("rewheel_claims", "holder"),
+    ("rewheel_claims", "lane"),
+    ("rewheel_dead", "lane"),
+    ("rewheel_dead", "unannounced"),
+    ("rewheel_finished", "expires"),
+    ("rewheel_holders", "id"),
+    ("rewheel_idempotency", "ends"),
+    ("rewheel_jobs", "id"),
+    ("rewheel_keys", "expires"),
+    ("rewheel_kinds", "changed"),
+    ("rewheel_lanes", "name"),
+    ("rewheel_lanes", "tenant"),
+    ("rewheel_lines", "head"),
+    ("rewheel_members", "job"),
+    ("rewheel_members", "line"),
+    ("rewheel_results", "expires"),
+    ("rewheel_tokens", "valid_name"),
+];
+
+pub(in super::super) async fn risks(tx: &mut Transaction<'_>) -> Result<Vec<Risk>, VerbError> {
+    let mut risks = settings(tx).await?;
+    risks.extend(old_transaction(tx).await?);
+    risks.extend(indexes(tx).await?);
+    risks.extend(unreadable(tx).await?);
+    Ok(risks)
+}
+
+/// Reads the settings that decide what a crash can lose.
+async fn settings(tx: &mut Transaction<'_>) -> Result<Vec<Risk>, VerbError> {
+    let mut risks = Vec::new();
+    let Some(row) = tx.find(include_str!("../sql/risks.sql"), Vec::new()).await? else {
+        return Ok(risks);
+    };
+    let text = |at| get::<String>(&row, at);
+    let is_on = |text: &str| matches!(text, "1" | "ON");
+    let mut add = |name, message: String| risks.push(Risk { name, message });
+    let flush = text(0)?;
+    if flush == "0" || flush == "2" {
+        add(
+            "innodb_flush_log_at_trx_commit",
+            format!("{flush}: a crash may lose the last acknowledged jobs; set it to 1"),
+        );
+    }
+    let doublewrite = text(1)?;
+    if !is_on(&doublewrite) {
+        add(
+            "innodb_doublewrite",
+            format!(
+                "{doublewrite}: a crash may leave torn pages; turn it on, unless the file system writes pages atomically"
+            ),
+        );
+    }
+    let (has_binlog, sync_binlog) = (is_on(&text(2)?), text(3)?);
+    if has_binlog && sync_binlog != "1" {
+        add(
+            "sync_binlog",
+            format!(
+                "{sync_binlog}: a crash of the machine may lose the last acknowledged jobs, or replicas may differ; set it to 1"
+            ),
+        );
+    }
+    let packet: i64 = get(&row, 4)?;
+    if packet < PACKET_MIN {
+        add(
+            "max_allowed_packet",
+            format!(
+                "{packet} bytes: the server rejects batches that are larger; set it to {PACKET_MIN} or more"
+            ),
+        );
+    }
+    Ok(risks)
+}
+
+/// Looks for transactions that are open for long, if the user may see those of others.
+async fn old_transaction(tx: &mut Transaction<'_>) -> Result<Option<Risk>, VerbError> {
+    let found = tx.find(include_str!("../sql/old_transaction.sql"), Vec::new()).await;
+    let row = match found {
+        Ok(row) => row,
+        Err(trouble) if trouble.is_forbidden() => return Ok(None),
+        Err(trouble) => return Err(trouble),
+    };
+    let age: i64 = row.map_or(Ok(0), |row| get(&row, 0))?;
+    let message = || {
+        format!(
+            "a transaction has been open for {} min and keeps deleted rows on the disk; find it in information_schema.innodb_trx",
+            age / 60
+        )
+    };
+    Ok((age > OLD_TRANSACTION_SECONDS)
+        .then(|| Risk { name: "old_transaction", message: message() }))
+}
+
+async fn indexes(tx: &mut Transaction<'_>) -> Result<Option<Risk>, VerbError> {
+    let mut known: HashSet<(String, String)> = HashSet::new();
+    for row in tx.rows(include_str!("../sql/index_names.sql"), Vec::new()).await? {
+        known.insert((get(&row, 0)?, get(&row, 1)?));
+    }
+    let is_missing = |(table, index): &&(&str, &str)| {
+        !known.contains(&((*table).to_owned(), (*index).to_owned()))
+    };
+    let missing =
+        INDEXES.iter().filter(is_missing).map(|(table, index)| format!("{table}.{index}"));
+    let missing: Vec<String> = missing.collect();
+    let message = || {
+        format!(
+            "{}: missing, so statements fail or scan whole tables; create them",
+            missing.join(", ")
+        )
+    };
+    Ok((!missing.is_empty()).then(|| Risk { name: "indexes", message: message() }))
+}
+
+pub(in super::super) async fn unreadable(
+    tx: &mut Transaction<'_>,
+) -> Result<Option<Risk>, VerbError> {
+    let rows = tx.rows(include_str!("../sql/unreadable.sql"), Vec::new()).await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (job, reason) = (JobId::from_bytes(bytes(first, 0)?), get::<String>(first, 1)?);
+    Ok(Some(unreadable_jobs(rows.len() as u64, &job.to_string(), &reason)))
+}

@@ -1,0 +1,111 @@
+//! Ends the jobs of a settled batch that succeeded, with few statements.
+
+use super::super::error::VerbError;
+use super::super::row::{id16, millis};
+use super::super::transaction::Transaction;
+use super::ending::{Live, drop_records, leave_tables};
+use super::groups;
+use super::keys::end_key;
+use super::results;
+use mysql_async::Value;
+use rewheel_core::store::{AttemptTiming, Settlement};
+use rewheel_core::{Fence, GivenResult, HolderId, JobId, Retain, State, SuccessCode};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Jobs that succeeded and are still in the hot table.
+pub(super) struct Successes {
+    id: HolderId,
+    holder: i64,
+    /// What all of them have in common: they are written together.
+    keep: Retain,
+    code: Option<SuccessCode>,
+    /// Their places, by lane.
+    rows: BTreeMap<i64, Vec<(i64, AttemptTiming)>>,
+    results: Vec<(JobId, GivenResult)>,
+}
+
+impl Successes {
+    pub(super) fn of(id: HolderId, holder: i64) -> Successes {
+        let (rows, results) = (BTreeMap::new(), Vec::new());
+        Successes { id, holder, keep: Retain::default(), code: None, rows, results }
+    }
+
+    pub(super) async fn add(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        live: &Live,
+        settled: &Settlement,
+    ) -> Result<(), VerbError> {
+        let keep = settled.keep;
+        if keep != self.keep || settled.code != self.code {
+            self.write(tx).await?;
+            self.keep = keep;
+            self.code.clone_from(&settled.code);
+        }
+        self.rows.entry(live.lane).or_default().push((live.place, settled.ran));
+        if let (Some(result), false) = (&settled.result, keep.job.is_zero()) {
+            self.results.push((live.id, result.clone()));
+        }
+        leave_tables(tx, live).await?;
+        groups::ended(tx, live, State::Succeeded).await?;
+        if keep.job.is_zero() {
+            // Under the first fence no attempt can have failed; under a later one there may be records, even of uncounted failures.
+            let first = Fence::new(1);
+            if settled.lease.fence > first || live.parent.is_some() || live.group_key.is_some() {
+                drop_records(tx, live.id, live.parent, live.group_key.as_deref()).await?;
+            }
+            tx.pruned += 1;
+        }
+        if let Some(key) = &live.key {
+            let lane = tx.lane_of(live.lane).await?;
+            let expires = tx.now.plus(keep.key);
+            end_key(tx, &lane, key, live.id, State::Succeeded, expires).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn write(&mut self, tx: &mut Transaction<'_>) -> Result<(), VerbError> {
+        for (lane, mut rows) in std::mem::take(&mut self.rows) {
+            // In the order of the table, which is the fastest to read.
+            rows.sort_unstable_by_key(|(place, _)| *place);
+            if !self.keep.job.is_zero() {
+                self.keep_rows(tx, lane, &rows).await?;
+            }
+            let places: Vec<Value> = rows.iter().map(|(place, _)| (*place).into()).collect();
+            let sql = include_str!("../sql/delete_jobs.sql");
+            tx.run_list(sql, &[lane.into()], &places, &[self.holder.into()]).await?;
+        }
+        let expires = tx.now.plus(self.keep.job);
+        for (job, result) in self.results.drain(..) {
+            results::store(tx, job, expires, &result).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_rows(
+        &self,
+        tx: &mut Transaction<'_>,
+        lane: i64,
+        rows: &[(i64, AttemptTiming)],
+    ) -> Result<(), VerbError> {
+        let mut given = String::with_capacity(rows.len() * 40);
+        for (place, ran) in rows {
+            let start = if given.is_empty() { '[' } else { ',' };
+            let (ago, took) = (millis(ran.started_ago), millis(ran.duration));
+            let _ = write!(given, "{start}[{place},{ago},{took}]");
+        }
+        given.push(']');
+        let now = tx.now.as_millis();
+        let values = vec![
+            now.into(),
+            tx.now.plus(self.keep.job).as_millis().into(),
+            id16(self.id.to_bytes()),
+            now.into(),
+            self.code.as_ref().map(SuccessCode::as_str).into(),
+            given.into(),
+            lane.into(),
+        ];
+        tx.execute(include_str!("../sql/settle_keep.sql"), values).await.map(drop)
+    }
+}
