@@ -4,8 +4,10 @@ use crate::subject::{LEASE, Subject, eventually, in_time};
 use rewheel::seconds;
 use rewheel_lock::{LockError, RunError};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use tokio::sync::Notify;
 
 /// Notes when work is dropped.
@@ -49,15 +51,20 @@ pub(crate) async fn a_paused_holder_does_not_continue_its_work(subject: &Subject
         continued.store(true, Ordering::SeqCst);
         Ok::<_, Infallible>(())
     });
-    let pause = async {
-        started.notified().await;
-        // Both happen while the process does not run: what the work waits for, and the end of its lease.
-        resumed.notify_one();
-        subject.pause.advance(LEASE);
-    };
-    let (outcome, ()) = in_time(async { tokio::join!(run, pause) }).await;
-    assert!(matches!(outcome, Err(RunError::Lock(LockError::Lost { .. }))), "{outcome:?}");
+    let mut run = std::pin::pin!(run);
+    tokio::select! {
+        biased;
+        outcome = &mut run => panic!("{outcome:?}"),
+        () = started.notified() => {}
+    }
+    // Both happen while the process does not run: what the work waits for, and the end of its lease. The work is polled first, before
+    // the task that would notice the loss.
+    resumed.notify_one();
+    subject.pause.advance(LEASE);
+    let _ended = poll_fn(|context| Poll::Ready(run.as_mut().poll(context).is_ready())).await;
     assert!(!continued.load(Ordering::SeqCst), "the work continued after its lease");
+    let outcome = in_time(run).await;
+    assert!(matches!(outcome, Err(RunError::Lock(LockError::Lost { .. }))), "{outcome:?}");
 }
 
 pub(crate) async fn a_late_release_does_not_release_the_new_holder(subject: &Subject) {
