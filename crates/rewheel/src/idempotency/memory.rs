@@ -103,9 +103,9 @@ impl MemoryIdempotency {
         self
     }
 
-    /// Returns the time before which responses may be forgotten.
-    fn forgotten_until(&self, now: Moment) -> Moment {
-        Moment::from_nanos(now.as_nanos().saturating_sub(nanos(self.keep_min)))
+    /// Returns the time up to which responses may be forgotten; none at the start of the clock.
+    fn forgotten_until(&self, now: Moment) -> Option<Moment> {
+        now.as_nanos().checked_sub(nanos(self.keep_min)).map(Moment::from_nanos)
     }
 
     /// Returns the number of keys.
@@ -152,10 +152,10 @@ impl Shelf {
     }
 
     /// Removes responses before they expire, oldest first, until `is_enough` or only recent ones are left.
-    fn forget(&mut self, until: Moment, is_enough: impl Fn(&Shelf) -> bool) {
+    fn forget(&mut self, until: Option<Moment>, is_enough: impl Fn(&Shelf) -> bool) {
         while !is_enough(self) {
             match self.answered.first() {
-                Some((at, key)) if *at <= until => {
+                Some((at, key)) if Some(*at) <= until => {
                     let key = *key;
                     self.remove(&key);
                 }

@@ -199,19 +199,21 @@ impl Position {
         if self.attempt >= retry.attempts_max {
             return Step::GiveUp(GiveUpReason::AttemptsExhausted);
         }
+        let own = self.own_delay(retry, random);
         let (delay, restarts) = match asked {
-            None => (self.own_delay(retry, random), false),
+            None => (own, false),
             // Coming back earlier would only add load to a service that asked for a pause.
             Some(asked) if nanos(asked) > retry.retry_after_max => {
                 return Step::GiveUp(GiveUpReason::RetryAfterTooLong);
             }
-            Some(asked) => self.asked_delay(retry, nanos(asked), random),
+            Some(asked) => self.asked_delay(retry, nanos(asked), own),
         };
         // A delay that ends after the deadline would only postpone the failure.
         if nanos(elapsed).saturating_add(delay) >= retry.deadline {
             return Step::GiveUp(GiveUpReason::Deadline);
         }
-        self.previous = delay;
+        // A decorrelated backoff grows from its own delays, not from those that were asked for.
+        self.previous = own;
         self.waited = self.waited.saturating_add(delay);
         if restarts {
             self.restarted_at = self.attempt;
@@ -230,8 +232,7 @@ impl Position {
     /// Returns the delay if the called service asked for one, and whether the backoff starts again
     /// from its first delay. It does so only after a delay that is at least as long as its own:
     /// otherwise a service that always asks for zero would stop the growth.
-    fn asked_delay(&self, retry: &Retry, asked: u64, random: &Random) -> (u64, bool) {
-        let own = self.own_delay(retry, random);
+    fn asked_delay(&self, retry: &Retry, asked: u64, own: u64) -> (u64, bool) {
         let longest = retry.backoff.longest(self.step(), self.failure_ratio).unwrap_or(own);
         let restarts = asked > 0 && asked >= longest;
         let delay = if retry.backoff.is_jittered() {

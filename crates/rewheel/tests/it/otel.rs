@@ -218,7 +218,8 @@ fn policies_are_counted_under_their_names_and_units() {
         let keyed = RateLimiter::per_second(1).named("each").observer(counted.clone());
         assert!(keyed.clock(&clock).keyed::<u32>(9).check(&7).is_ok());
         let bulkhead = Bulkhead::concurrency(1).named("bank").observer(counted.clone()).build();
-        drop(bulkhead.try_acquire().unwrap());
+        let _place = bulkhead.try_acquire().unwrap();
+        assert!(bulkhead.try_acquire().is_err());
     });
     let expected = [
         ("retry.attempts", 5.0),
@@ -231,6 +232,7 @@ fn policies_are_counted_under_their_names_and_units() {
         ("circuit_breaker.rejections", 1.0),
         ("rate_limit.allowed", 3.0),
         ("rate_limit.rejected", 1.0),
+        ("bulkhead.rejected", 1.0),
         ("request.duration", 0.75),
         ("queue.wait_time", 1.0),
     ];

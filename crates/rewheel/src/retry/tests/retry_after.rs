@@ -85,7 +85,7 @@ fn the_schedule_restarts_after_it() {
         for _ in 0..4 {
             series.after(Verdict::Retry, Duration::ZERO, &random);
         }
-        series.after(Verdict::RetryAfter(seconds(20)), Duration::ZERO, &random);
+        series.after(Verdict::RetryAfter(seconds(40)), Duration::ZERO, &random);
         let step = series.after(Verdict::Retry, Duration::ZERO, &random);
         let Step::Wait(wait) = step else { panic!("it gave up: {step:?}") };
         assert!((seconds(1)..=seconds(3)).contains(&wait), "{wait:?} goes on from the push-back");
