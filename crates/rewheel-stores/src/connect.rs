@@ -101,7 +101,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             Ok(Arc::new(PostgresStore::open_with(options).await?))
         }
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => {
+        // Closed until the whole conformance suite has passed in one run: remove the condition then.
+        "mysql" | "mariadb" if cfg!(feature = "test-mysql") => {
             let options = MysqlOptions::parse(url)?;
             Ok(Arc::new(MysqlStore::open_with(options).await?))
         }

@@ -95,12 +95,12 @@ async fn begin(tx: &mut Transaction<'_>, ask: &Begin) -> Result<Begun, VerbError
     let key = Value::from(ask.key.as_bytes().as_slice());
     let fingerprint = Value::from(ask.fingerprint.as_bytes().as_slice());
     let run = Value::from(ask.run.as_bytes().as_slice());
-    let now = tx.now.as_millis();
-    let leased_until = later(tx.now, ask.lease);
-    let ends = leased_until.max(later(tx.now, ask.keep));
-    let times = [leased_until.into(), ends.into()];
     for _ in 0..LOOKS_MAX {
-        let Some(known) = find(tx, &key).await? else {
+        let known = find(tx, &key).await?;
+        let now = tx.now.as_millis();
+        let leased_until = later(tx.now, ask.lease);
+        let times = [leased_until.into(), leased_until.max(later(tx.now, ask.keep)).into()];
+        let Some(known) = known else {
             let mut values = vec![key.clone(), fingerprint.clone(), run.clone()];
             values.extend_from_slice(&times);
             match tx.execute(include_str!("../sql/idempotency_insert.sql"), values).await {
@@ -176,7 +176,10 @@ fn names(ticket: &Ticket) -> [Value; 2] {
 
 async fn find(tx: &mut Transaction<'_>, key: &Value) -> Result<Option<StoredKey>, VerbError> {
     let row = tx.find(include_str!("../sql/idempotency_find.sql"), vec![key.clone()]).await?;
-    row.map(|row| read(&row, tx.now.as_millis())).transpose()
+    let Some(row) = row else { return Ok(None) };
+    // Another run may have taken the key after this transaction began: its lease must not seem longer than it is.
+    tx.refresh_now().await?;
+    read(&row, tx.now.as_millis()).map(Some)
 }
 
 fn read(row: &Row, now: i64) -> Result<StoredKey, VerbError> {
