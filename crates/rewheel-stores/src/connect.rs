@@ -101,8 +101,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             Ok(Arc::new(PostgresStore::open_with(options).await?))
         }
         #[cfg(feature = "mysql")]
-        // Closed until the whole conformance suite has passed in one run: remove the condition then.
-        "mysql" | "mariadb" if cfg!(feature = "test-mysql") => {
+        "mysql" | "mariadb" => {
             let options = MysqlOptions::parse(url)?;
             Ok(Arc::new(MysqlStore::open_with(options).await?))
         }

@@ -4,8 +4,8 @@ use super::PostgresStore;
 use super::fleet::Fleet;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, groups, kinds, lease, limits, prune, read, reserve, results, risks,
-    sample, unreadable,
+    budgets, claim, failures, groups, kinds, lane_heads, lease, limits, prune, read, reserve,
+    results, risks, sample, unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
@@ -53,17 +53,17 @@ impl WorkStore for PostgresStore {
         }
         let session = self.read().await?;
         if let Some(reading) = self.shared.lanes.floors.look()
-            && let Err(trouble) = claim::look_below(&session, &reading).await
+            && let Err(trouble) = lane_heads::look_below(&session, &reading).await
         {
             return session.end(Err(trouble)).await;
         }
-        let heads = claim::lanes(&session, kinds, after, limit).await;
+        let heads = lane_heads::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
     }
 
     async fn lane_heads(&self, lanes: &[Lane]) -> StoreResult<Vec<LaneHead>> {
         let session = self.read().await?;
-        let heads = claim::lane_heads(&session, lanes).await;
+        let heads = lane_heads::lane_heads(&session, lanes).await;
         session.end(heads).await
     }
 

@@ -6,6 +6,7 @@ pub(super) mod budgets;
 pub(super) mod change;
 mod edit;
 pub(super) mod claim;
+pub(super) mod lane_heads;
 pub(super) mod insert;
 mod duplicates;
 mod numbered_lanes;

@@ -8,8 +8,8 @@ use super::super::statements::{
     DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
 };
 use super::audit::actor;
-use super::claim;
 use super::groups::Freed;
+use super::lane_heads;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult, Sweep};
@@ -56,7 +56,7 @@ impl PostgresStore {
     async fn look_below(&self) {
         let Some(reading) = self.shared.lanes.floors.look_early() else { return };
         let Ok(session) = self.read().await else { return };
-        let looked = claim::look_below(&session, &reading).await;
+        let looked = lane_heads::look_below(&session, &reading).await;
         let _ = session.end(looked).await;
     }
 
