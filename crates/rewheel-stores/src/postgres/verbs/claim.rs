@@ -16,7 +16,6 @@ use rewheel_core::store::{Claim, Extension, Leased, StoreError, StoreResult, Vis
 use rewheel_core::{HolderId, Job, JobId, KindName, Lease, Limits, Timestamp};
 use std::collections::HashSet;
 use std::time::Duration;
-use tokio_postgres::Row;
 use uuid::Uuid;
 
 // What a claim returns after the columns of the job and the time when it becomes overdue.
