@@ -62,7 +62,7 @@ impl MysqlOptions {
         let form = || {
             let shown = SecretUrl::new(server);
             MysqlOptionsError(format!(
-                "`{shown}`: use mysql://USER:PASSWORD@HOST:PORT/DATABASE; PASSWORD and PORT may be left out"
+                "`{shown}`: use mysql://HOST/DATABASE, if needed with USER:PASSWORD@ before HOST and :PORT after it"
             ))
         };
         let rest = server.strip_prefix("mysql://").or_else(|| server.strip_prefix("mariadb://"));

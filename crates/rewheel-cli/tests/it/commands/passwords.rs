@@ -62,7 +62,8 @@ fn of_a_store_whose_url_is_wrong() {
         ("postgres://h/d?passwrod=hunter2", "unknown option `passwrod`"),
         ("postgres:/u:hunter2@h/d", "`***@h/d` is not the URL of a store"),
         ("host=h password=hunter2", "`***` is not the URL of a store"),
-        ("mysql://u:hunter2/@h/d", "`mysql://***@h/d` is not the URL of a store"),
+        ("mysql://u:hunter2/@h/d", "`mysql://***@h/d`: use mysql://HOST/DATABASE"),
+        ("oracle://u:hunter2/@h/d", "`oracle://***@h/d` is not the URL of a store"),
     ] {
         check(&["migrate", "--store", url], 2, shown);
         check(&["doctor", "--store", url], 2, shown);

@@ -280,7 +280,7 @@ async fn a_full_store_forgets_old_responses_but_not_recent_ones() {
         assert_eq!(send(&app, charge(key)).await.status, expected, "{key}");
         clock.advance(seconds(1));
     }
-    clock.advance(seconds(3_598));
+    clock.advance(seconds(3_597));
     assert_eq!(send(&app, charge("c")).await.status, 200, "the oldest is an hour old");
     assert!(send(&app, charge("b")).await.is_replayed());
     assert_eq!(send(&app, charge("a")).await.status, 503, "the others are not");
