@@ -62,13 +62,24 @@ impl Epoch {
         Observed::New
     }
 
-    /// Notes an acknowledged heartbeat. Returns whether it went back: then older data was restored.
-    pub(super) fn went_back(&self, holder: HolderId, renewals: u64) -> bool {
+    /// Returns the number of heartbeats of a holder that were acknowledged so far.
+    pub(super) fn renewals_of(&self, holder: HolderId) -> Option<u64> {
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).get(&holder).copied()
+    }
+
+    /// Notes an acknowledged heartbeat. Returns whether its number is not greater than `before`, which was acknowledged before it was
+    /// sent: then older data was restored. Two heartbeats of a worker may be answered in any order.
+    pub(super) fn went_back(&self, holder: HolderId, before: Option<u64>, renewals: u64) -> bool {
         let mut known = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        // If an epoch began meanwhile, the number from before says nothing.
+        let went_back =
+            known.contains_key(&holder) && before.is_some_and(|before| renewals <= before);
         if known.len() >= HOLDERS_MAX {
             known.clear();
         }
-        known.insert(holder, renewals).is_some_and(|before| renewals <= before)
+        let latest = known.entry(holder).or_default();
+        *latest = renewals.max(*latest);
+        went_back
     }
 }
 
@@ -122,9 +133,13 @@ mod tests {
     #[test]
     fn a_heartbeat_that_goes_back_shows_a_restore() {
         let (epoch, holder) = (Epoch::default(), HolderId::from_bytes([7; 16]));
-        assert!(!epoch.went_back(holder, 4) && !epoch.went_back(holder, 5));
-        assert!(epoch.went_back(holder, 5));
+        assert!(!epoch.went_back(holder, None, 4) && !epoch.went_back(holder, Some(4), 6));
+        // It was sent before the one that is answered already.
+        assert!(!epoch.went_back(holder, Some(4), 5));
+        let before = epoch.renewals_of(holder);
+        assert_eq!(before, Some(6));
+        assert!(epoch.went_back(holder, before, 6));
         epoch.observe(1);
-        assert!(!epoch.went_back(holder, 1));
+        assert!(!epoch.went_back(holder, before, 1));
     }
 }

@@ -129,8 +129,9 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
+        let before = self.shared.epoch.renewals_of(holder);
         let renewed = write!(self, life, tx => lease::renew(tx, holder))?;
-        if self.shared.epoch.went_back(holder, renewed.renewals) {
+        if self.shared.epoch.went_back(holder, before, renewed.renewals) {
             self.begin_epoch().await?;
         }
         Ok(renewed)

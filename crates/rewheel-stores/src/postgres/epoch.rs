@@ -57,8 +57,10 @@ struct Known {
 }
 
 impl Known {
-    fn latest_renewals(&self) -> Option<u64> {
-        self.renewals.get(&self.latest?).copied()
+    /// Returns the holder that was renewed last, and the number of its renewals.
+    fn witness(&self) -> Option<(HolderId, u64)> {
+        let holder = self.latest?;
+        Some((holder, *self.renewals.get(&holder)?))
     }
 }
 
@@ -87,7 +89,7 @@ struct Observed {
     /// Whether that epoch began on this server, maybe before its promotion.
     is_of_server: bool,
     server: Server,
-    /// The number of renewals of the holder that was renewed last.
+    /// The number of renewals of the witness.
     renewals: Option<u64>,
 }
 
@@ -225,15 +227,20 @@ impl Epochs {
     /// Cancel safe.
     pub(super) async fn check(&self, client: &Client) -> Result<(), Unusable> {
         for _ in 0..TRIES_MAX {
-            let before = self.known().seen;
-            let Some(observed) = self.observe(client).await? else { return Ok(()) };
+            // From before the observation: a renewal that is answered meanwhile may be missing in it.
+            let (before, witness) = {
+                let known = self.known();
+                (known.seen, known.witness())
+            };
+            let observed = self.observe(client, witness.map(|(holder, _)| holder)).await?;
+            let Some(observed) = observed else { return Ok(()) };
             let verdict = {
                 let known = self.known();
                 if known.seen != before {
                     // Another connection has seen an epoch that may have begun after this observation.
                     continue;
                 }
-                judge(&known, &observed)
+                judge(&known, witness.map(|(_, renewals)| renewals), &observed)
             };
             match verdict {
                 Verdict::Standby => return Ok(()),
@@ -250,8 +257,12 @@ impl Epochs {
         ))
     }
 
-    async fn observe(&self, client: &Client) -> Result<Option<Observed>, Unusable> {
-        let witness = self.known().latest.map(holder_uuid);
+    async fn observe(
+        &self,
+        client: &Client,
+        witness: Option<HolderId>,
+    ) -> Result<Option<Observed>, Unusable> {
+        let witness = witness.map(holder_uuid);
         let rows = client.query_typed(&self.read, &[(&witness, Type::UUID)]).await;
         let rows = match rows {
             Err(error) if error.code().is_some_and(is_missing) => return Ok(None),
@@ -328,7 +339,8 @@ impl Observed {
     }
 }
 
-fn judge(known: &Known, observed: &Observed) -> Verdict {
+/// `renewals` are those of the witness that were acknowledged before the observation.
+fn judge(known: &Known, renewals: Option<u64>, observed: &Observed) -> Verdict {
     if observed.is_standby {
         return Verdict::Standby;
     }
@@ -342,10 +354,7 @@ fn judge(known: &Known, observed: &Observed) -> Verdict {
             let is_older = known.seen.is_some_and(|seen| epoch < seen.epoch);
             let is_same = known.seen.is_some_and(|seen| epoch == seen.epoch);
             // A missing holder is no proof: it may have left long ago.
-            let is_lost = known
-                .latest_renewals()
-                .zip(observed.renewals)
-                .is_some_and(|(before, renewals)| renewals < before);
+            let is_lost = renewals.zip(observed.renewals).is_some_and(|(before, now)| now < before);
             match is_older || (is_same && (known.went_back || is_lost)) {
                 true => Verdict::Begin(Reason::WentBack),
                 false => Verdict::In(epoch),
@@ -378,7 +387,8 @@ mod tests {
 
     #[track_caller]
     fn check(known: &Known, observed: Observed, expected: Verdict) {
-        assert_eq!(judge(known, &observed), expected);
+        let renewals = known.witness().map(|(_, renewals)| renewals);
+        assert_eq!(judge(known, renewals, &observed), expected);
     }
 
     #[test]
@@ -428,6 +438,18 @@ mod tests {
         known.went_back = true;
         check(&known, OBSERVED, Verdict::Begin(Reason::WentBack));
         check(&known, noticed, Verdict::In(6));
+    }
+
+    #[test]
+    fn a_renewal_that_is_answered_during_an_observation_is_not_lost() {
+        let holder = HolderId::from_bytes([1; 16]);
+        let mut known = known(5, SERVER);
+        (known.renewals, known.latest) = ([(holder, 9)].into(), Some(holder));
+        let before = known.witness();
+        let observed = Observed { renewals: Some(9), ..OBSERVED };
+        known.renewals.insert(holder, 10);
+        let renewals = before.map(|(_, renewals)| renewals);
+        assert_eq!(judge(&known, renewals, &observed), Verdict::In(5));
     }
 
     #[test]
