@@ -371,7 +371,7 @@ async fn ten_that_start_at_once_make_the_tables_once() -> Tested {
 
 #[tokio::test]
 async fn a_wrong_url_says_which_are_right() {
-    for url in ["", "rewheel.db", "sqlite://", "mysql://x", "memory://x"] {
+    for url in ["", "rewheel.db", "sqlite://", "oracle://x", "memory://x"] {
         let error = connect(url).await.unwrap_err();
         assert!(matches!(error, ConnectError::Url { .. }), "{url}: {error}");
         assert!(error.to_string().contains("sqlite://rewheel.db"), "{url}: {error}");
