@@ -222,6 +222,8 @@ fn a_suppressed_retry_is_an_event() {
     assert_eq!(seen.0.lock().unwrap().len(), 2, "it was not inside of another retry");
 }
 
+/// Without the feature, tasks cannot be told apart.
+#[cfg(feature = "tokio")]
 #[test]
 fn tasks_of_a_runtime_that_an_attempt_drives_are_not_part_of_the_attempt() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
