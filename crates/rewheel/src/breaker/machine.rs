@@ -172,8 +172,9 @@ impl Machine {
         }
     }
 
-    /// Counts a call that was dropped without a result, if such calls count.
-    #[inline]
+    /// Counts a call that was dropped without a result, if such calls count. Rare, and not part of the path of other calls.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn record_dropped(&self, token: Token) {
         self.record(token, self.config.counts_dropped.then_some(Outcome::Failure));
     }
