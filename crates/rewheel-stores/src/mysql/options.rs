@@ -161,7 +161,10 @@ mod tests {
         assert!(wrong("mysql://h/d?tls_ca=/a.pem").contains("tls=verify"));
         for url in ["mysql://ops:hunter2@h", "mysql://ops:hunter2@h:port/d"] {
             let text = wrong(url);
-            assert!(text.contains("use mysql://HOST/DATABASE") && !text.contains("hunter2"), "{text}");
+            assert!(
+                text.contains("use mysql://HOST/DATABASE") && !text.contains("hunter2"),
+                "{text}"
+            );
         }
     }
 
