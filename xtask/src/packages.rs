@@ -40,6 +40,6 @@ mod tests {
     #[test]
     fn a_program_is_found_by_its_whole_name_only() {
         assert!(find("sh").is_some_and(|program| program.ends_with("sh")));
-        assert_eq!(find("sh-that-nobody-has"), None);
+        assert_eq!(find("sh-that-does-not-exist"), None);
     }
 }

@@ -4,6 +4,7 @@ mod named_paths;
 mod crate_edges;
 mod source_files;
 mod leftovers;
+mod plain_words;
 mod decisions;
 mod links;
 mod doc_examples;
@@ -21,6 +22,7 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     let mut findings = named_paths::check(&files);
     findings.extend(source_files::check(&files));
     findings.extend(leftovers::check(&files));
+    findings.extend(plain_words::check(&files));
     findings.extend(decisions::check(&files));
     findings.extend(links::check(&files));
     findings.extend(doc_examples::check(&files));

@@ -115,7 +115,7 @@ async fn figures<P: Peer>(url: &str, jobs: usize, bytes: usize, samples: usize) 
     let shared = Arc::clone(&now);
     let started = micros();
     peer.work(Arc::new(move |job| {
-        let seen = Arc::clone(&shared.lock().expect("nobody panics with it"));
+        let seen = Arc::clone(&shared.lock().expect("no holder of the lock panics"));
         seen.add(job);
     }))
     .await?;
@@ -128,7 +128,7 @@ async fn figures<P: Peer>(url: &str, jobs: usize, bytes: usize, samples: usize) 
     drop(sql);
     if samples > 0 {
         let seen = Arc::new(Seen { until: WARM_UP + samples, ..Seen::default() });
-        *now.lock().expect("nobody panics with it") = Arc::clone(&seen);
+        *now.lock().expect("no holder of the lock panics") = Arc::clone(&seen);
         latency(url, bytes, samples, &seen).await?;
     }
     Ok(())
@@ -144,7 +144,7 @@ async fn latency(url: &str, bytes: usize, samples: usize, seen: &Seen) -> Result
         .await?;
     ensure!(status.success(), "the other process failed");
     let _ = timeout(GIVE_UP, seen.all.notified()).await;
-    let mut waits = seen.waits.lock().expect("nobody panics with it").clone();
+    let mut waits = seen.waits.lock().expect("no holder of the lock panics").clone();
     waits.sort_by(f64::total_cmp);
     let part = |p: f64| waits.get((waits.len().max(1) as f64 * p - p).round() as usize).copied();
     tell(&json!({"bench": "latency", "unit": "ms", "p50": part(0.5), "p99": part(0.99),
@@ -175,7 +175,7 @@ impl Seen {
     fn add(&self, job: &Payload) {
         if job.nth >= WARM_UP && self.until < 10 * BATCH {
             let wait = micros().saturating_sub(job.at) as f64 / 1e3;
-            self.waits.lock().expect("nobody panics with it").push(wait);
+            self.waits.lock().expect("no holder of the lock panics").push(wait);
         }
         if self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.until {
             self.all.notify_one();

@@ -115,7 +115,7 @@ impl Timers for Delays {
     const NAME: &'static str = VERSUS;
     type Key = Key;
 
-    #[expect(clippy::disallowed_methods, reason = "this clock stands still")]
+    #[expect(clippy::disallowed_methods, reason = "this clock does not advance")]
     fn new() -> Delays {
         Delays {
             // Ours also allocates for this many.

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_ones_own_where_nobody_else_is() {
+    fn a_single_node_has_all_shards() {
         let shards = Shards::new(None, true);
         assert_eq!(foreign(&shards), [false; 65]);
         shards.heard(HolderId::from_bytes([1; 16]), vec![HolderId::from_bytes([2; 16])]);

@@ -41,7 +41,7 @@ fn eager_retries_outlive_the_outage() {
     let eager = run(&hung(), "10 attempts, fixed 100ms");
     assert_eq!(eager.recovered_after(), None);
     assert!(eager.amplification() > 3.0 && eager.peak() > 5.0, "{}", eager.amplification());
-    assert!(eager.wasted() * 10 > eager.served() * 7, "most of what it does is for nobody");
+    assert!(eager.wasted() * 10 > eager.served() * 7, "most of its work is wasted");
     assert!(eager.served() <= 90 * 1_050, "it cannot do more than it can: {}", eager.served());
 }
 

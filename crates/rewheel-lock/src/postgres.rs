@@ -1,7 +1,7 @@
 //! Keeps locks in a PostgreSQL database.
 //!
 //! A verb reads the row of the lock, applies the rule here, and writes the row if its version has not changed; otherwise it starts over. No
-//! transaction stays open between the two, so a process that is paused in the middle keeps nobody waiting.
+//! transaction stays open between the two, so a process that is paused in the middle does not block other processes.
 
 mod listen;
 
@@ -114,7 +114,7 @@ impl PostgresBackend {
             .create_timeout(Some(CONNECT_TIMEOUT))
             .build()
             .map_err(|error| BackendError::Unavailable(error.into()))?;
-        // Names have at most 63 bytes. If two schemas share a channel, their messages wake nobody else.
+        // Names have at most 63 bytes. If two schemas share a channel, a process ignores the messages of the other schema.
         let channel = format!("{:.57}_locks", options.schema);
         let wakeups = Wakeups::default();
         let direct = options.pooler == Pooler::None;

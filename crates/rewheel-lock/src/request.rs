@@ -32,7 +32,7 @@ impl LockRequest {
     /// A renewal every third of a second must have time for a new connection.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
 
-    /// If a holder crashes, nobody else gets the lock for this long. Longer work needs no longer lease: the lease is renewed.
+    /// If a holder crashes, other requests wait for the lock for this long. Work that takes longer does not need a longer lease: the lease is renewed.
     pub const LEASE_MAX: Duration = Duration::from_secs(3_600);
 
     pub(crate) fn new(locks: Locks, name: &str) -> LockRequest {

@@ -5,7 +5,7 @@ use crate::record::{Held, Record, line};
 use crate::server_clock::ServerTime;
 use std::time::Duration;
 
-/// How long the row of a lock that nobody holds is kept. It remembers the last token, in case the clock goes back. Tokens of deleted
+/// How long the row of a free lock is kept. It remembers the last token, in case the clock goes back. Tokens of deleted
 /// rows are in the floor.
 pub(crate) const IDLE_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
@@ -86,6 +86,6 @@ mod tests {
         for line in ["x", "1:2", "00000000000000000000000000000001", ":"] {
             assert!(Row { line: line.to_owned(), ..good.clone() }.read().is_err(), "{line}");
         }
-        assert!(Row { holder: "somebody".to_owned(), ..good }.read().is_err());
+        assert!(Row { holder: "no holder id".to_owned(), ..good }.read().is_err());
     }
 }

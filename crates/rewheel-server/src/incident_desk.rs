@@ -75,7 +75,7 @@ mod tests {
     use std::sync::Arc;
 
     #[tokio::test]
-    async fn those_who_wait_share_one_reading_and_nobody_gets_an_old_one() {
+    async fn those_who_wait_share_one_reading_and_none_gets_an_old_one() {
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let store = FaultyStore::with_faults(memory, |verb| {
             Box::pin(async move {

@@ -447,7 +447,7 @@ mod tests {
 
     /// A process that is paused in the middle of a transaction must not keep its locks, or its holder could not be expired.
     #[test]
-    fn nobody_holds_a_transaction_open_for_ever() {
+    fn no_transaction_stays_open_for_ever() {
         let told = |pooler: &str| {
             let url = format!("postgres://h/d?pooler={pooler}");
             let options = PostgresOptions::parse(&url).expect("a URL");

@@ -24,6 +24,6 @@ mod tests {
         {
             assert_eq!(read(&text(&suspects)), Some(suspects));
         }
-        assert_eq!(read("nobody"), None);
+        assert_eq!(read("unknown"), None);
     }
 }

@@ -36,7 +36,7 @@ macro_rules! idempotency_conformance {
             a_lease_that_ran_out_may_stay_unknown,
             a_lease_lasts_as_long_as_it_is_renewed,
             a_late_run_does_not_overwrite,
-            a_late_run_that_nobody_replaced_may_finish,
+            a_late_run_that_was_not_replaced_may_finish,
             an_answer_is_kept_so_long_and_no_longer,
             a_forgotten_key_is_not_given_back_to_its_run,
             prunes_what_is_over_and_nothing_else,
@@ -279,7 +279,7 @@ pub async fn a_late_run_does_not_overwrite(subject: &IdempotencySubject) {
 }
 
 /// An expired lease has no effect until another run takes over.
-pub async fn a_late_run_that_nobody_replaced_may_finish(subject: &IdempotencySubject) {
+pub async fn a_late_run_that_was_not_replaced_may_finish(subject: &IdempotencySubject) {
     let late = subject.runner("order-17").await;
     (subject.advance)(seconds(60));
     assert_eq!(subject.finish(&late, b"charged").await, Finished::Stored);

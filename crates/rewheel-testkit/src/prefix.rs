@@ -83,7 +83,7 @@ fn each_server(url: &str) -> Vec<String> {
     }
 }
 
-/// Deletes the keys of a pattern. A node of a cluster has only its own, and a replica lets nobody delete.
+/// Deletes the keys of a pattern. A node of a cluster has only its own, and a replica rejects deletes.
 fn delete(server: &str, pattern: &str) -> redis::RedisResult<()> {
     let mut connection = redis::Client::open(server)?.get_connection()?;
     let mut cursor = 0_u64;

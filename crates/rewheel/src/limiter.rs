@@ -183,7 +183,7 @@ impl RateLimiter {
         u32::try_from(self.tokens(config.clock.now())).unwrap_or(u32::MAX)
     }
 
-    /// Returns how many calls the limit would admit now, if nobody waited.
+    /// Returns how many calls the limit would admit now if no call waited.
     fn tokens(&self, now: Moment) -> u64 {
         match (&self.shared.state, self.shared.config.rule) {
             (State::Bucket(bucket), _) => bucket.available(now),
@@ -213,8 +213,8 @@ impl RateLimiter {
     /// Checks a sliding window, or finds that other callers wait.
     fn check_in_turn(&self, n: u32) -> Result<(), Refused> {
         let now = self.shared.config.clock.now();
-        let nobody_waits = self.shared.waiting.load(Ordering::Relaxed) == 0;
-        let taken = if nobody_waits || self.passes_waiting(n, now) {
+        let is_line_empty = self.shared.waiting.load(Ordering::Relaxed) == 0;
+        let taken = if is_line_empty || self.passes_waiting(n, now) {
             self.take(n, now)
         } else {
             Err(self.refusal_while_others_wait(n))

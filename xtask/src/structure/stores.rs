@@ -56,7 +56,7 @@ fn sql(files: &[TextFile]) -> Vec<Finding> {
         }
         let used = format!("sql/{name}\"");
         if !sources.iter().any(|source| source.contains(&used)) {
-            say("nobody uses it: delete it".to_owned());
+            say("no code uses it: delete it".to_owned());
         }
     }
     findings

@@ -40,7 +40,7 @@ pub async fn print(server: &Server, load: &Load) -> Result<()> {
     println!("buffers for each of {} jobs, claimed, run and settled, finished kept", load.jobs);
     println!("{:<46}{:>10}{:>14}{:>10}", "", "buffers", "last tenth <=", "jobs/s");
     for (what, run) in [
-        ("nobody else", normal),
+        ("no other session", normal),
         ("beside a transaction older than all of them", pinned),
         ("after its end and one vacuum", after),
     ] {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_somebody_comes_first() {
+    fn what_needs_an_operator_comes_first() {
         let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example"), look(0));
         let mut next = look(500);
         next.at = watched.last.at + Duration::from_secs(5);

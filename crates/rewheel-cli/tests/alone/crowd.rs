@@ -21,7 +21,7 @@ const CROWD: usize = 200_000;
 /// Without fairness it would wait for half an hour: 20 slots, 200 ms per job.
 const WAIT_MAX: Duration = seconds(60);
 
-#[expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]
+#[expect(clippy::print_stdout, reason = "prints the measurement")]
 async fn one_beside_many(store: Arc<dyn Store>) -> Tested {
     let (start, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(store)

@@ -119,7 +119,7 @@ async fn engine(
         .await
 }
 
-#[expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]
+#[expect(clippy::print_stdout, reason = "prints the measurement")]
 async fn outage(store: Arc<dyn Store>) -> Tested {
     let world = World::new();
     let engine = engine(Arc::clone(&store), &world).await?;
@@ -164,7 +164,7 @@ async fn outage(store: Arc<dyn Store>) -> Tested {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dependency_that_is_down_delays_nobody_else_on_sqlite() -> Tested {
+async fn a_dependency_that_is_down_delays_no_other_kind_on_sqlite() -> Tested {
     let _alone = crate::alone().await;
     let folder = tempfile::tempdir()?;
     let url = format!("sqlite://{}", folder.path().join("outage.db").display());
@@ -173,7 +173,7 @@ async fn a_dependency_that_is_down_delays_nobody_else_on_sqlite() -> Tested {
 
 #[cfg(feature = "test-postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dependency_that_is_down_delays_nobody_else_on_postgres() -> Tested {
+async fn a_dependency_that_is_down_delays_no_other_kind_on_postgres() -> Tested {
     let _alone = crate::alone().await;
     let schema = rewheel_testkit::Schema::fresh();
     outage(rewheel_stores::connect(schema.url()).await?).await

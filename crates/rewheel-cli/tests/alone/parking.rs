@@ -77,7 +77,10 @@ async fn one_of_three_is_broken(store: Arc<dyn Store>) {
     assert!((10..100 * (fives + 1)).contains(&bad), "{bad} of its attempts failed in {took:?}");
     assert!(good >= submitted, "{good} of {submitted} were done by the others");
     let log = store.audit(None, None, 1_000).await.unwrap();
-    assert!(log.iter().any(|entry| entry.what == "suspect kind"), "it told nobody: {log:?}");
+    assert!(
+        log.iter().any(|entry| entry.what == "suspect kind"),
+        "the node reported nothing: {log:?}"
+    );
     for engine in others.into_iter().chain([broken]) {
         engine.shutdown(seconds(5)).await;
     }
@@ -143,7 +146,7 @@ impl Dependency {
 
     /// Returns the next caller, and the time of the call.
     async fn next(&mut self) -> (String, Instant) {
-        tokio::time::timeout(PATIENCE, self.calls.recv()).await.expect("nobody calls").unwrap()
+        tokio::time::timeout(PATIENCE, self.calls.recv()).await.expect("no call arrived").unwrap()
     }
 
     /// Waits until there were no calls for a while: attempts from before the kind was parked are over.
@@ -184,7 +187,7 @@ async fn called(State(door): State<Door>, headers: HeaderMap) -> StatusCode {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]
+#[expect(clippy::print_stdout, reason = "prints the measurement")]
 async fn the_prober_is_killed(store: &str, nodes: usize) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("rewheel.toml");

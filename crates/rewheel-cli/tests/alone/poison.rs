@@ -157,7 +157,7 @@ async fn kill_until_dead(world: &mut World, fleet: &mut Fleet, beside: Beside) -
     }
 }
 
-async fn nobody_dead_has_a_job(fleet: &Fleet) -> bool {
+async fn no_dead_holder_has_a_job(fleet: &Fleet) -> bool {
     let jobs = fleet.get("/v1/jobs?kind=steady&state=leased&limit=1000").await;
     let holders = fleet.get("/v1/holders?limit=1000").await;
     let alive: Vec<&Value> = holders["items"]
@@ -185,9 +185,9 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let audit = poison["audit"].as_array().unwrap();
     let whats: Vec<&str> = audit.iter().map(|line| line["what"].as_str().unwrap()).collect();
     assert_eq!(whats, ["dead", "takeover", "takeover", "takeover", "takeover"]);
-    until("somebody is told", async || !world.told().is_empty()).await;
+    until("a notification is sent", async || !world.told().is_empty()).await;
     // A sweep takes a thousand jobs at a time, and the poison was one of them.
-    until("nobody dead has a job", async || nobody_dead_has_a_job(&fleet).await).await;
+    until("no dead holder has a job", async || no_dead_holder_has_a_job(&fleet).await).await;
     fleet.stop().await;
 
     let store = rewheel_stores::connect(url).await.unwrap();

@@ -60,7 +60,7 @@ attacks! {
     access {
         a_cursor_tells_nothing_of_other_tenants,
         a_submitter_who_repeats_a_key_learns_nothing_new,
-        nobody_rewrites_an_operation,
+        no_token_rewrites_an_operation,
         secrets_are_kept_and_not_sent_elsewhere,
     }
     rest {

@@ -289,7 +289,7 @@ fn a_bad_config_is_told_before_anything_starts() {
 
 /// A log pipe that its reader closed must not stop the server.
 #[test]
-fn a_server_whose_log_nobody_reads_goes_on() {
+fn a_server_whose_log_is_not_read_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let config = "[kinds.hook]\nrunner = \"callback\"\nattempts_max = 1\n\
                   [kinds.hook.callback]\nurl = \"http://127.0.0.1:1/\"\nallow = [\"127.0.0.0/8\"]\n";
@@ -351,5 +351,5 @@ fn a_kind_and_its_jobs_are_run_from_a_shell() {
     assert!(cancelled.starts_with("operation cancel is done: 3 of 3 jobs changed"), "{cancelled}");
     let audit = done(&["audit", "--what", "cancel", "--kind", "post"]);
     assert!(ids.lines().all(|id| audit.contains(id)), "{audit}");
-    assert_eq!(done(&["audit", "--who", "nobody"]), "no entries");
+    assert_eq!(done(&["audit", "--who", "unknown"]), "no entries");
 }

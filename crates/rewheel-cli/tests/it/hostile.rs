@@ -57,7 +57,7 @@ async fn serves_others_soon(server: &Server, calm: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_of_slow_clients_hold_nobody_up() {
+async fn thousands_of_slow_clients_delay_no_other_client() {
     let server = Server::start("head_timeout = \"8s\"").await;
     let calm = Server::start("").await;
     serves_others_soon(&server, &calm).await;

@@ -135,7 +135,7 @@ fn the_first_token_comes_from_the_store_and_the_others_from_a_server() {
     assert!(refused.code == 4 && refused.err.contains("limited to tenant `shop`"), "{refused:?}");
     let listed = served.run(Some(admin), &["token", "list"]).out;
     assert!(listed.contains("submit,read") && !listed.contains(shop), "{listed}");
-    assert_eq!(served.run(Some(admin), &["token", "revoke", "nobody"]).code, 5);
+    assert_eq!(served.run(Some(admin), &["token", "revoke", "unknown"]).code, 5);
     let revoked = served.run(Some(admin), &["token", "revoke", shop]);
     assert_eq!((revoked.code, revoked.out.as_str()), (0, "revoked shop"));
     assert_eq!(served.run(Some(shop), &["jobs", "list"]).code, 4);

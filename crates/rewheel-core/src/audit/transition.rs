@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_held_what_was_scheduled() {
+    fn a_scheduled_job_has_no_holder() {
         let late = transition(Cause::Deadline, State::Scheduled, State::Dead);
         assert_eq!(said(&late.notes().next().unwrap().before), "state=scheduled");
     }

@@ -146,7 +146,7 @@ fn a_deadline_that_comes_first_ends_every_wait() {
 }
 
 #[test]
-fn no_rule_makes_a_retry_wait_longer_than_anybody_may() {
+fn no_rule_makes_a_retry_wait_longer_than_the_limit() {
     check(Action::RetryAfter(minutes(2)), &stopped(), &retry(seconds(60), false));
     check(Action::RetrySlower(1_000), &stopped(), &retry(seconds(60), false));
     // A longer backoff is not shortened.

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_start_holds_up_nobody_and_is_asked_once() {
+    fn a_job_that_cannot_start_delays_no_other_and_is_asked_once() {
         let mut ready = ready(&[9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 1, 0]);
         let asked = std::cell::Cell::new(0);
         let may = |job| {

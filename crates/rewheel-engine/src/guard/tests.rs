@@ -330,7 +330,7 @@ async fn a_refusal_says_since_when_why_and_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_nobody_likes_is_an_answer() {
+async fn an_unwelcome_answer_is_an_answer() {
     let (_, store) = faulty();
     let made = AtomicU32::new(0);
     let broken = || StoreError::Broken { what: "run `rewheel migrate`".to_owned(), source: None };

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_tells_before_their_patience_is_over_then_one_more_each_time() {
+    fn no_other_node_notifies_before_its_wait_is_over_then_one_more_each_time() {
         let (living, random) = fleet(3);
         let job = JobId::new(Timestamp::from_millis(0), &random);
         let counts: Vec<usize> =
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever_in_a_large_fleet() {
+    fn no_node_waits_for_ever_in_a_large_fleet() {
         let (living, random) = fleet(100);
         let job = JobId::new(Timestamp::from_millis(0), &random);
         assert_eq!(tellers(job, &living, PATIENCE * 10).len(), 100);

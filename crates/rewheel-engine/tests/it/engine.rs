@@ -179,7 +179,7 @@ async fn a_cancelled_job_tells_its_handler_and_ends_cancelled() -> Tested {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Tested {
+async fn a_shutdown_gives_back_what_has_not_started_and_uses_no_attempt() -> Tested {
     let store = store();
     let (started, mut starts) = mpsc::unbounded_channel();
     let settings = EngineSettings { concurrency: 2, ..EngineSettings::default() };
@@ -315,7 +315,7 @@ async fn bad_input_names_the_field_and_stores_nothing() -> Tested {
     assert!(says(work().tenant("")).await.starts_with("tenant must be"));
     assert_eq!(says(work().attempts_max(0)).await, "attempts_max must be 1 or more");
     assert!(says(engine.submit_raw("Work", Vec::new())).await.starts_with("kind must have"));
-    assert!(says(engine.submit_raw("nobody", Vec::new())).await.contains("kind does not exist"));
+    assert!(says(engine.submit_raw("unknown", Vec::new())).await.contains("kind does not exist"));
     assert!(says(engine.submit_raw("work", vec![0; 11])).await.contains("11 bytes"));
     let late = work().deadline_in(Duration::ZERO).await;
     assert!(matches!(late, Err(SubmitError::Refused(_))));
@@ -346,7 +346,7 @@ async fn settings_that_cannot_work_are_refused_at_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_nobody_runs_is_stored_and_left_alone() -> Tested {
+async fn a_kind_without_a_runner_is_stored_and_left_alone() -> Tested {
     let store = store();
     let engine =
         Engine::builder(shared(&store)).kind("elsewhere", KindSettings::default()).start().await?;

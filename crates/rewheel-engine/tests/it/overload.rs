@@ -4,7 +4,7 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "the time of a test, which stands still; it prints what it finds"
+    reason = "the clock of a test does not advance by itself; the test prints its findings"
 )]
 
 use crate::still::store;

@@ -203,7 +203,7 @@ async fn a_single_failure_is_retried_as_if_there_were_no_budget() -> Tested {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_wait_hold_up_nobody() -> Tested {
+async fn those_that_wait_delay_no_other_job() -> Tested {
     let (store, charge) = (store(), Dependency::down());
     let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
     let ids = submit(&engine, 500).await?;

@@ -113,7 +113,7 @@ async fn a_tenant_goes_no_faster_than_its_rate() -> Tested {
 
 /// With any number of waiting jobs, due at once or over time, and any slow rate.
 #[tokio::test(start_paused = true)]
-async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
+async fn what_a_tenants_rate_holds_up_delays_no_other_tenant() -> Tested {
     for (pace, delay) in [("10/s", seconds(0)), ("1/m", seconds(0)), ("1/s", seconds(4))] {
         let fleet = Fleet::start(1, millis(10), rate(pace), KindSettings::default()).await?;
         fleet.submit("acme", 500, delay).await?;
@@ -133,7 +133,7 @@ async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
 
 /// Each has one job here that must wait; together they would take all the capacity.
 #[tokio::test(start_paused = true)]
-async fn many_slow_tenants_are_in_nobodys_way() -> Tested {
+async fn many_slow_tenants_delay_no_other_tenant() -> Tested {
     let (start, mut starts) = tokio::sync::mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
         .settings(EngineSettings { concurrency: 10, ..EngineSettings::default() })

@@ -112,7 +112,7 @@ impl Keeper {
 
     fn over(&self, reason: Reason, waited: Duration) -> LockError {
         match reason {
-            // Nobody reads microseconds here.
+            // Milliseconds are exact enough in a log line.
             Reason::Busy(holder) => LockError::Busy {
                 name: self.plan.name.clone(),
                 waited: Duration::from_millis(waited.as_millis() as u64),
@@ -136,7 +136,7 @@ impl Keeper {
         }
     }
 
-    /// Leaves the line, or releases a lock that nobody uses. Reports the outcome of the request after the first attempt, so
+    /// Leaves the queue, or releases a lock whose request has ended. Reports the outcome of the request after the first attempt, so
     /// that a request that was told "busy" is usually not in the line any more.
     pub(super) async fn give_back(&self, mut report: Option<(Granted, LockError)>) {
         let Plan { locks, name, lease, .. } = &self.plan;

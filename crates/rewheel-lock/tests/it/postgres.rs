@@ -85,7 +85,7 @@ async fn ten_processes_can_start_at_once() {
 }
 
 #[tokio::test]
-async fn locks_that_nobody_uses_are_deleted_and_their_tokens_are_not_forgotten() {
+async fn unused_locks_are_deleted_and_their_tokens_are_not_forgotten() {
     let (schema, clock) = (Schema::fresh(), ClockOffset::default());
     let backend = PostgresBackend::open(options(&schema, &clock)).await.unwrap();
     let locks = Locks::new(backend.clone());

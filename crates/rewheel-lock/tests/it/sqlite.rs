@@ -43,7 +43,7 @@ async fn locks_survive_a_restart_of_the_process() {
 }
 
 #[tokio::test]
-async fn locks_that_nobody_uses_are_deleted_and_their_tokens_are_not_forgotten() {
+async fn unused_locks_are_deleted_and_their_tokens_are_not_forgotten() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let path = folder.path().join("locks.db");
     let backend = SqliteBackend::open_with(&path, clock.clone()).await.unwrap();

@@ -20,7 +20,7 @@ pub(crate) struct Subject {
     pub(crate) other: Locks,
     /// For calls without a guard, as a process that dies makes them.
     pub(crate) backend: Arc<dyn LockBackend>,
-    /// A process that can be paused: it renews nothing while its clock stands still.
+    /// A process that can be paused: it renews nothing while its clock does not advance.
     pub(crate) pausable: Locks,
     pub(crate) pause: ManualClock,
     /// Moves the clock of the server.
@@ -88,7 +88,7 @@ impl Subject {
         eventually(has_come).await;
     }
 
-    /// Waits until nobody holds the lock.
+    /// Waits until the lock is free.
     pub(crate) async fn wait_until_free(&self, lock: &str) {
         eventually(async || {
             self.one.inspect(lock).await.expect("the server answers").holder.is_none()

@@ -351,7 +351,7 @@ fn a_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn localhost_is_loopback_without_asking_anybody() {
+fn localhost_is_loopback_without_a_lookup() {
     assert_eq!(parse_listen("localhost:80"), Ok(SocketAddr::from(([127, 0, 0, 1], 80))));
     assert_eq!(parse_listen("[::1]:80").unwrap().port(), 80);
     assert!(parse_listen("127.0.0.1").is_err());

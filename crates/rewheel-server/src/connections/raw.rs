@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_that_nobody_wrote_are_replaced() {
+    fn only_answers_that_no_handler_wrote_are_replaced() {
         let rest = "connection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n";
         check(&format!("HTTP/1.1 400 Bad Request\r\n{rest}"), Some("bad_request"));
         check(&format!("HTTP/1.1 414 URI Too Long\r\n{rest}"), Some("url_too_long"));

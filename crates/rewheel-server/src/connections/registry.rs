@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_place_of_who_still_reads() {
+    fn no_connection_replaces_one_that_still_reads() {
         let room = room();
         let place = room.enter().unwrap();
         place.line.answered();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_somebody_says_where() {
+    fn nothing_is_sent_without_an_endpoint() {
         let off = TelemetrySettings::default();
         assert_eq!(target(&off, &[]), Ok(None));
         let on = TelemetrySettings { otlp: Some("http://c:4318/".to_owned()), ..off.clone() };

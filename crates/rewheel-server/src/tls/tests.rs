@@ -72,7 +72,7 @@ async fn connect(
 }
 
 #[tokio::test]
-async fn who_says_nothing_keeps_nobody_else_waiting_and_is_cut_off() {
+async fn a_silent_client_delays_no_other_and_is_cut_off() {
     served(async |address, certificate| {
         let mut silent = TcpStream::connect(address).await.unwrap();
         let mut garbled = TcpStream::connect(address).await.unwrap();

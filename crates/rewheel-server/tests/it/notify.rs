@@ -138,17 +138,17 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_without_the_path() {
+async fn a_missing_receiver_is_reported_without_the_path() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let nobody = Receiver {
+    let absent = Receiver {
         address,
         seen: Arc::default(),
         count: watch::Sender::new(0),
         _serving: JoinSet::new(),
     };
-    check(nobody.tell("webhook").await, Verdict::Retry, &format!("from http://{address}: "));
+    check(absent.tell("webhook").await, Verdict::Retry, &format!("from http://{address}: "));
 }
 
 #[tokio::test]

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_nobody_waits_for_looks_first() {
+    fn a_look_without_a_waiting_claim_comes_first() {
         let (floors, clock) = looking_for(Duration::from_millis(200));
         clock.advance(Duration::from_millis(4_800));
         assert!(floors.look().is_none());

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_nobody_counts_any_more_is_forgotten() {
+    fn a_list_that_is_not_counted_any_more_is_forgotten() {
         let places = Places::default();
         places.remember(
             &[(lease(1, 1), RowAddress([1; 6])), (lease(2, 1), RowAddress([2; 6]))],

@@ -211,7 +211,7 @@ impl<'s> Session<'s> {
     pub(super) async fn end<T>(mut self, result: Result<T, VerbError>) -> StoreResult<T> {
         if let Err(trouble) = &result {
             self.shared.epochs.hear(trouble);
-            // As without a response: nobody asks this server again by this connection.
+            // As if there was no response: this connection is not used again.
             *self.asked.get_mut() |= trouble.ends_connection();
         }
         let put_back =

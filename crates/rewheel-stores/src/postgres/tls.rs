@@ -32,7 +32,7 @@ pub(super) fn connector(verify: &Verify) -> Result<MakeRustlsConnect, StoreError
     let config = match verify {
         Verify::No => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+            .with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
             .with_no_client_auth(),
         Verify::System => {
             builder.with_platform_verifier().map_err(|error| trouble(&error))?.with_no_client_auth()
@@ -60,9 +60,9 @@ fn trouble(error: &Error) -> StoreError {
 
 /// Accepts any server certificate, as `sslmode=require` does: the traffic is encrypted, but the identity of the server is not checked.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

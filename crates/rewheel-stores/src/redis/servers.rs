@@ -278,7 +278,7 @@ mod tests {
         let found = addresses(100, ranges.clone()).unwrap();
         assert_eq!(found, ["seed:3", "d:4", "a:1", "b:2"]);
         assert_eq!(addresses(99, ranges.clone()).unwrap()[0], "a:1");
-        assert_eq!(addresses(200, ranges), None, "a slot that nobody has");
+        assert_eq!(addresses(200, ranges), None, "a slot without a server");
     }
 
     #[test]

@@ -220,7 +220,10 @@ async fn outgrow_the_limit(file: &Path) -> Tested {
         assert!(stored.len() < 100_000, "files may grow");
         let found = all_ids(&store).await?;
         assert!(stored.is_subset(&found), "{} are missing", stored.difference(&found).count());
-        assert!(found.difference(&stored).all(|id| doubtful.contains(id)), "nobody asked for it");
+        assert!(
+            found.difference(&stored).all(|id| doubtful.contains(id)),
+            "no client submitted it"
+        );
         assert_eq!(store.books().await?.missing(), 0);
     }
     say(&format!("survived with {} jobs", stored.len()));

@@ -104,7 +104,7 @@ async fn dies_in_the_middle(url: &str) -> Tested {
     assert!(left > LEASE / 2 && left <= LEASE, "{left:?}");
     clock.advance(LEASE);
     let careful = idempotency.clone().after_crash(AfterCrash::Unknown);
-    let refused = ask(&careful).await.expect_err("nobody knows");
+    let refused = ask(&careful).await.expect_err("the outcome is unknown");
     assert!(matches!(refused, IdempotencyError::Unknown), "{refused}");
     let answered = ask(&idempotency).await?;
     assert_eq!((answered.bytes.as_slice(), answered.replayed), (&b"of the living"[..], false));
@@ -295,7 +295,7 @@ mod postgres {
         let idempotency = Idempotency::new(store.clone());
         let Entry::Run(slow) = begin(&idempotency).await else { panic!("it is new") };
         clock.advance(LEASE);
-        let Entry::Run(newer) = begin(&idempotency).await else { panic!("nobody took it over") };
+        let Entry::Run(newer) = begin(&idempotency).await else { panic!("no run took it over") };
         let mut client = schema.connect().await;
         let transaction = client.transaction().await?;
         let finished = charge_in(&transaction, &store, schema.name(), &slow.ticket()).await;

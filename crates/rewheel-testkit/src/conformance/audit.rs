@@ -270,7 +270,7 @@ pub async fn notes_an_end_of_what_is_not_kept(subject: &Subject) {
 }
 
 /// A takeover from a holder that was deleted is in the log.
-pub async fn takes_from_those_whom_nobody_knows(subject: &Subject) {
+pub async fn takes_entries_of_unknown_actors(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let mut new = subject.job("charge");
     // Not overdue for a long time: only the death of its holder can free it.

@@ -10,7 +10,7 @@ macro_rules! store_conformance {
             insert {
                 stores_a_job_as_it_was_given, stores_everything_that_a_job_says, stores_any_bytes_as_payload,
                 answers_in_the_order_of_the_jobs, answers_when_a_job_is_due, takes_an_empty_batch,
-                refuses_a_kind_that_nobody_named, refuses_a_deadline_that_has_passed,
+                refuses_a_kind_that_does_not_exist, refuses_a_deadline_that_has_passed,
                 refuses_a_deadline_before_the_due, refuses_a_payload_that_is_too_large,
                 rejects_more_jobs_than_an_insert_may_hold, stores_the_others_when_one_is_refused,
                 stores_nothing_when_one_is_refused, stores_all_where_none_is_refused,
@@ -68,7 +68,7 @@ macro_rules! store_conformance {
                 skips_jobs_that_are_not_due, takes_what_is_due_within_the_horizon, gives_a_job_to_only_one_claimer,
                 gives_each_job_to_one_of_racing_claimers, takes_the_job_that_was_due_first,
                 takes_the_job_that_was_stored_first, grows_the_fence, changes_nothing_but_the_lease,
-                brings_the_whole_job_along, fails_for_the_dead, works_for_the_silent_that_nobody_expired,
+                brings_the_whole_job_along, fails_for_the_dead, works_for_an_overdue_holder_that_is_not_expired,
                 skips_jobs_whose_deadline_has_passed, tells_what_is_left_until_the_deadline,
                 is_overdue_by_the_jobs_own_timeout_first, is_overdue_from_the_due_where_that_is_later,
                 takes_from_the_lane_it_visits, skips_jobs_that_are_not_scheduled, keeps_to_the_limit_of_a_visit,
@@ -109,7 +109,7 @@ macro_rules! store_conformance {
                 does_not_kill_a_redriven_job_again, answers_a_batch_that_was_written_in_part,
                 applies_one_of_racing_settlements, is_lost_after_a_takeover, is_lost_after_being_overdue,
                 is_lost_after_a_redrive, does_not_overwrite_the_next_attempt, does_not_change_its_mind,
-                is_lost_for_another_holder, is_lost_under_another_fence, is_lost_for_a_job_that_nobody_claimed,
+                is_lost_for_another_holder, is_lost_under_another_fence, is_lost_for_a_job_that_was_not_claimed,
                 finds_nothing_of_an_unknown_job, takes_the_last_words_of_the_dead,
                 lets_go_of_a_sticky_retry_of_the_dead,
             }
@@ -183,8 +183,8 @@ macro_rules! store_conformance {
                 a_renewal_tells_the_fence_of_a_sticky_retry, a_renewal_tells_it_until_it_is_obeyed,
                 leaving_ends_a_life, the_unknown_may_leave, a_silent_holder_is_expired_once,
                 of_two_who_expire_one_succeeds, one_who_renewed_since_is_not_expired,
-                one_whose_lease_runs_is_not_expired, the_dead_expire_nobody,
-                a_renewal_and_a_expiry_do_not_both_succeed, after_an_outage_nobody_is_expired,
+                one_whose_lease_runs_is_not_expired, a_dead_holder_expires_no_other,
+                a_renewal_and_a_expiry_do_not_both_succeed, after_an_outage_no_holder_is_expired,
                 one_who_stays_silent_is_expired_after_a_lease_life,
             }
             sweep {
@@ -211,7 +211,7 @@ macro_rules! store_conformance {
                 an_earlier_due_is_found_by_a_claim, a_leased_job_cannot_be_edited, a_payload_too_large_is_refused,
                 the_key_remembers_what_was_submitted, redriving_keeps_what_was, retrying_a_dead_letter_redrives_it,
                 redriving_needs_a_deadline_that_lies_ahead, retrying_past_the_deadline_needs_another,
-                redriving_may_replace_the_deadline, success_stays_success, a_retry_is_stopped_whoever_comes_first,
+                redriving_may_replace_the_deadline, success_stays_success, a_retry_is_stopped_in_either_order,
                 a_paused_retry_keeps_its_backoff, a_death_cannot_be_paused, an_edit_is_run_or_refused,
                 a_cancel_and_a_success_agree, an_edit_and_a_claim_agree,
             }
@@ -270,7 +270,7 @@ macro_rules! store_conformance {
                 notes_who_killed_its_holders, notes_an_end_that_is_no_success, notes_nothing_of_what_goes_well,
                 notes_that_a_wish_was_obeyed, notes_a_missed_deadline, notes_an_end_once,
                 notes_what_ended_badly_of_a_flush, notes_an_end_of_what_is_not_kept,
-                takes_from_those_whom_nobody_knows,
+                takes_entries_of_unknown_actors,
             }
             books {
                 begin_empty, balance_after_every_verb, balance_after_a_deadline, do_not_count_what_was_not_stored,
@@ -311,7 +311,7 @@ macro_rules! store_conformance {
                 a_store_that_was_away, a_direct_insert_that_must_wait, a_kind_whose_prober_dies,
                 a_change_while_another_runs_it, a_dead_letter_of_long_ago, a_key_that_two_submit,
                 a_flush_with_what_databases_refuse, a_crash_before_the_announcement, a_prune_that_crashes,
-                a_deadline_that_nobody_would_meet,
+                a_deadline_that_cannot_be_met,
             }
             faults {
                 an_insert_happens_once, a_direct_insert_happens_once, a_lost_claim_is_found_and_given_back,
@@ -326,7 +326,7 @@ macro_rules! store_conformance {
                 an_attempt_may_take_for_ever, a_lease_is_no_longer_than_the_kind_allows, a_retry_may_wait_for_ever,
                 the_longest_times_do_not_wrap, the_largest_numbers_match_nothing, the_largest_limit_is_no_limit,
                 a_limit_of_zero_does_nothing, large_limits_that_meet_are_all_served,
-                a_backoff_of_ones_own_harms_nobody, a_snooze_leaves_nothing_behind, small_prunes_add_up_the_ledger,
+                a_custom_backoff_breaks_no_row, a_snooze_leaves_nothing_behind, small_prunes_add_up_the_ledger,
             }
         }
     };

@@ -220,7 +220,7 @@ pub async fn fails_for_the_dead(subject: &Subject) {
 }
 
 /// An expired lease alone has no effect: until another holder expires it, a holder may claim.
-pub async fn works_for_the_silent_that_nobody_expired(subject: &Subject) {
+pub async fn works_for_an_overdue_holder_that_is_not_expired(subject: &Subject) {
     let job = subject.submit("charge").await;
     let holder = subject.holder().await;
     subject.clock.advance(crate::subject::LEASE_TTL * 10);

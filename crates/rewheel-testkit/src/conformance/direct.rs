@@ -200,7 +200,7 @@ pub async fn does_not_lease_the_job_of_a_duplicate(subject: &Subject) {
 pub async fn leases_nothing_where_nothing_is_stored(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
-    let jobs = [subject.job("charge"), subject.job("nobody-named-it")];
+    let jobs = [subject.job("charge"), subject.job("unknown-kind")];
     let insert =
         Insert { direct: to(holder), if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
     assert_eq!(subject.answers(&insert).await[0], Inserted::LeftOut);

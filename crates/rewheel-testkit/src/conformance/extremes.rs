@@ -231,7 +231,7 @@ pub async fn large_limits_that_meet_are_all_served(subject: &Subject) {
 }
 
 /// A custom backoff of this process is refused or kept; it does not affect other jobs.
-pub async fn a_backoff_of_ones_own_harms_nobody(subject: &Subject) {
+pub async fn a_custom_backoff_breaks_no_row(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let own = Backoff::custom("own", |_| ATTEMPT_TIMEOUT);
     let odd = [NewJob { backoff: Some(own), ..subject.job("charge") }];

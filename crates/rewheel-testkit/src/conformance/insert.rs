@@ -68,7 +68,7 @@ pub async fn answers_in_the_order_of_the_jobs(subject: &Subject) {
     let known = subject.put(first).await;
     let jobs = [
         subject.job("charge"),
-        subject.job("nobody-named-it"),
+        subject.job("unknown-kind"),
         NewJob { key, ..subject.job("charge") },
         NewJob { deadline: Some(When::In(Duration::ZERO)), ..subject.job("charge") },
         subject.job("charge"),
@@ -100,7 +100,7 @@ pub async fn takes_an_empty_batch(subject: &Subject) {
 }
 
 /// A job of an unknown kind would wait forever.
-pub async fn refuses_a_kind_that_nobody_named(subject: &Subject) {
+pub async fn refuses_a_kind_that_does_not_exist(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = subject.job("charge-card");
     let answers = subject.answers(&Insert::new(from_ref(&new))).await;
@@ -174,7 +174,7 @@ pub async fn rejects_more_jobs_than_an_insert_may_hold(subject: &Subject) {
 /// One bad job does not keep the others from being stored.
 pub async fn stores_the_others_when_one_is_refused(subject: &Subject) {
     subject.kinds(&["charge"]).await;
-    let jobs = [subject.job("charge"), subject.job("nobody-named-it"), subject.job("charge")];
+    let jobs = [subject.job("charge"), subject.job("unknown-kind"), subject.job("charge")];
     subject.answers(&Insert::new(&jobs)).await;
 
     let holder = subject.holder().await;
@@ -190,7 +190,7 @@ pub async fn stores_nothing_when_one_is_refused(subject: &Subject) {
     let old_key = Some(Key::parse("order-1").unwrap());
     let known = subject.put(NewJob { key: old_key.clone(), ..subject.job("charge") }).await;
     let good = NewJob { key: Some(Key::parse("order-2").unwrap()), ..subject.job("charge") };
-    let bad = subject.job("nobody-named-it");
+    let bad = subject.job("unknown-kind");
     let jobs = [good.clone(), bad, NewJob { key: old_key, ..subject.job("charge") }];
     let insert = Insert { if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
     let answers = subject.answers(&insert).await;

@@ -83,8 +83,8 @@ pub async fn remembers_who_created_a_worker(subject: &Subject) {
         assert_eq!((found.id, found.role), (new.id, Role::Worker { owner }));
         assert_eq!(Some(found), subject.find(new.id).await);
     }
-    let nobody = HolderId::new(Timestamp::from_millis(0), &subject.random);
-    assert_eq!(subject.store.holder(nobody).await.unwrap(), None);
+    let unknown = HolderId::new(Timestamp::from_millis(0), &subject.random);
+    assert_eq!(subject.store.holder(unknown).await.unwrap(), None);
 }
 
 /// Joining again after a lost response changes nothing.
@@ -286,7 +286,7 @@ pub async fn one_whose_lease_runs_is_not_expired(subject: &Subject) {
 }
 
 /// A dead holder cannot expire others.
-pub async fn the_dead_expire_nobody(subject: &Subject) {
+pub async fn a_dead_holder_expires_no_other(subject: &Subject) {
     let (dead, other) = (subject.holder().await, subject.holder().await);
     subject.store.leave(dead).await.unwrap();
     subject.clock.advance(LEASE_TTL + seconds(1));
@@ -355,7 +355,7 @@ impl Fleet {
 }
 
 /// The store is unavailable for longer than every lease; when it is back, no holder is expired.
-pub async fn after_an_outage_nobody_is_expired(subject: &Subject) {
+pub async fn after_an_outage_no_holder_is_expired(subject: &Subject) {
     let mut fleet = Fleet::new(subject, 5).await;
     for renewal_failed in [true, false] {
         for _ in 0..4 {

@@ -30,7 +30,7 @@ async fn woken(watch: &mut Box<dyn Watch>, by: &str) {
         watch.changed().await;
         Ok::<(), ()>(())
     };
-    assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} woke nobody");
+    assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} woke no watcher");
 }
 
 /// Checks once whether a watcher was woken.

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_wrote_are_no_response() {
+    fn unknown_bytes_are_no_response() {
         let whole = kept().to_bytes();
         let body = 3;
         for end in 0..whole.len() - body {

@@ -373,7 +373,7 @@ mod io_error {
     }
 
     #[test]
-    fn is_retried_when_nobody_knows_its_kind() {
+    fn is_retried_when_its_kind_is_unknown() {
         // No system has an error with this number.
         let unknown = io::Error::from_raw_os_error(i32::MAX);
         assert_eq!(unknown.classify(), Class::retry(Category::Io));

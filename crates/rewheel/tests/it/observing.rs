@@ -26,7 +26,7 @@ impl Observer for Heard {
 }
 
 #[test]
-fn every_refusal_is_heard_once_with_the_name_of_whoever_refused() {
+fn every_refusal_is_reported_once_with_the_name_of_the_policy() {
     let (clock, heard) = (ManualClock::new(), Arc::new(Heard::default()));
     let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).named("limiter");
     let limiter = limiter.observer(heard.clone());

@@ -65,7 +65,7 @@ impl Server {
         let mut mariadbd = tokio::process::Command::from(mariadbd);
         self.process = Some(mariadbd.kill_on_drop(true).spawn().unwrap());
         let opened = tokio::time::timeout(START_TIMEOUT, wait_until_open(self.port)).await;
-        assert!(opened.is_ok(), "the server lets nobody in: {}", self.said());
+        assert!(opened.is_ok(), "cannot connect to the server: {}", self.said());
     }
 
     /// SIGKILL: without any cleanup; the log is replayed at the next start.

@@ -110,7 +110,7 @@ pub(crate) async fn wait_until_open(url: &str, within: Duration) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(within, tries).await.expect("the server lets nobody in");
+    tokio::time::timeout(within, tries).await.expect("the server accepts connections");
 }
 
 #[test]

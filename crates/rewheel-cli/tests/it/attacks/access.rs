@@ -110,7 +110,7 @@ pub(crate) async fn a_submitter_who_repeats_a_key_learns_nothing_new(attack: Att
     assert_eq!(seen["failure"]["message"], "customer Ada owes 17 euros");
 }
 
-pub(crate) async fn nobody_rewrites_an_operation(attack: Attack) {
+pub(crate) async fn no_token_rewrites_an_operation(attack: Attack) {
     let server = attack.serve(CONFIG).await;
     let admin = server.token(None, r#"{"name":"ops","roles":["admin"]}"#).await;
     let operator = server.token(Some(&admin), r#"{"name":"eve","roles":["operate"]}"#).await;

@@ -76,7 +76,7 @@ fn the_most_urgent_comes_first_and_the_last_is_not_starved() {
 }
 
 #[test]
-fn lanes_that_are_closed_take_nobodys_visit() {
+fn closed_lanes_take_no_visit_of_others() {
     let all: Vec<Lane> = (0..200).map(|nth| lane(nth, 9)).collect();
     let open = lane(999, 0);
     let mut turns = Turns::default();
@@ -111,7 +111,7 @@ proptest! {
 
     /// With any priorities and weights of the others, every lane with due jobs gets something.
     #[test]
-    fn nobody_is_starved(
+    fn no_lane_is_starved(
         lanes in prop::collection::vec((0_u8..=9, 1_u32..=3), 1..70),
         limit in 1_usize..20,
     ) {

@@ -28,7 +28,7 @@ async fn three_holders_tell_each_letter_once() -> Tested {
         submit(engine, 10).await;
     }
     pass(2).await;
-    assert_eq!(unannounced(&store).await, 0, "whoever let them die did not tell at once");
+    assert_eq!(unannounced(&store).await, 0, "the node whose jobs died reported them at once");
     pass(300).await;
     assert_eq!(times_told(&person.told()), [1; 30]);
     assert_eq!(unannounced(&store).await, 0);
@@ -50,7 +50,7 @@ async fn what_a_dead_holder_left_untold_is_told_by_one_of_the_others() -> Tested
         engines.push(telling(&store, &person).start().await?);
     }
     pass(40).await;
-    assert!(person.told().is_empty(), "nobody was patient");
+    assert!(person.told().is_empty(), "another node did not wait");
     all_announced(&store).await;
     pass(300).await;
     assert_eq!(times_told(&person.told()), [1; 20]);

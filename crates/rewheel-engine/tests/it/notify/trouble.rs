@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A notifier that hangs or panics does not affect others.
 #[tokio::test(start_paused = true)]
-async fn a_broken_notifier_harms_nobody() -> Tested {
+async fn a_broken_notifier_stops_no_job() -> Tested {
     for mood in [Mood::Hangs, Mood::Panics, Mood::Fails] {
         let (store, person, broken) = (store(), Person::new(Mood::Takes), Person::new(mood));
         let engine = telling(&store, &person)

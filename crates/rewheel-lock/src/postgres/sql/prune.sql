@@ -1,4 +1,4 @@
--- prune: deletes the locks that nobody has held for $1 milliseconds, and remembers their largest token. Tests move the clock by $2.
+-- prune: deletes the locks that were free for $1 milliseconds, and remembers their largest token. Tests move the clock by $2.
 WITH deleted AS (
     DELETE FROM rewheel.locks
      WHERE until_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 - $1

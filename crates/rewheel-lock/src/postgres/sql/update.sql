@@ -5,5 +5,5 @@ WITH saved AS (
      WHERE name = $1 AND version = $8
     RETURNING 1
 )
--- PostgreSQL commits transactions that notify one after the other, so a change without anybody to wake does not.
+-- PostgreSQL commits transactions that notify one after the other, so a change that wakes no request sends no notification.
 SELECT CASE WHEN $10 <> '' THEN pg_notify($9, $10) END FROM saved;

@@ -78,7 +78,7 @@ pub(crate) async fn walk_like_the_reference(subject: &Subject) {
     let clock = rewheel::Clock::system();
     let mut compensated = clock.now();
     for step in 0..300 {
-        // The server's clock stands still between the steps.
+        // The server's clock does not advance between the steps.
         let now = clock.now();
         subject.clock.turn_back(now.since(compensated));
         compensated = now;

@@ -177,7 +177,7 @@ mod tests {
         let mut connector = Connector::new(resolver, trusting(None).unwrap());
         let MaybeHttpsStream::Http(stream) = connector.call(url.parse().unwrap()).await.unwrap()
         else {
-            panic!("nobody asked for encryption");
+            panic!("the client did not ask for encryption");
         };
         let socket = stream.inner();
         assert!(socket_keepalive(socket).unwrap());

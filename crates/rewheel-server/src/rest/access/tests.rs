@@ -205,7 +205,7 @@ async fn tenants_do_not_see_each_other() {
     let shop = server.token("shop", "submit,operate", Some("shop")).await;
     let bank = server.token("bank", "submit,operate", Some("bank")).await;
     let (own, other) = (submit(&server, &shop, "").await, submit(&server, &bank, "").await);
-    let nobodys = submit(&server, &admin, "").await;
+    let untenanted = submit(&server, &admin, "").await;
     let said = submit(&server, &shop, r#","tenant":"shop""#).await;
 
     assert_eq!(ids(&server, "/v1/jobs", &shop).await, [said.as_str(), own.as_str()]);
@@ -213,7 +213,7 @@ async fn tenants_do_not_see_each_other() {
     assert_eq!(ids(&server, "/v1/jobs", &admin).await.len(), 4);
     let (status, _) = server.ask("GET", "/v1/jobs?tenant=bank", Some(&shop)).await;
     assert_eq!(status, 403);
-    for hidden in [&other, &nobodys] {
+    for hidden in [&other, &untenanted] {
         for (method, more) in [
             ("GET", ""),
             ("PATCH", ""),

@@ -161,7 +161,7 @@ async fn who_was_let_in_is_let_in_while_the_store_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_let_in_before_the_store_was_heard() {
+async fn no_token_is_accepted_before_the_store_was_read() {
     let node = Node::new(None, true);
     node.goes_away();
     for token in [None, Some("rw_0000000000000001_x")] {
@@ -170,7 +170,7 @@ async fn nobody_is_let_in_before_the_store_was_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_answer_keeps_nobody_waiting_for_long() {
+async fn a_store_that_does_not_answer_delays_no_request_for_long() {
     let node = Node::new(None, true);
     let (_, text) = node.token(ADMIN).await;
     node.admit(Some(&text)).await.unwrap();

@@ -94,7 +94,7 @@ async fn the_log_is_searched_by_what_kind_and_who() {
         assert_eq!((paused.as_str(), next), ("pause kind parcel, pause kind parcel", json!(null)));
         let (both, _) = found("what=pause%20kind&what=put%20kind&kind=letter&who=rest").await;
         assert_eq!(both, "pause kind letter, pause kind letter, put kind letter");
-        assert_eq!(found("who=nobody").await, (String::new(), json!(null)));
+        assert_eq!(found("who=unknown").await, (String::new(), json!(null)));
 
         // Pages of the filtered entries, without gaps or repetitions.
         let (first, next) = found("what=resume%20kind&limit=3").await;

@@ -63,7 +63,7 @@ async fn a_callee_is_trusted_by_who_vouches_for_it() {
             .to_string()
         };
         for (kind, ca, wanted) in [
-            ("nobody", None, "dead"),
+            ("unknown", None, "dead"),
             ("another", Some(stranger.cert.pem()), "dead"),
             ("trusted", Some(certificate), "succeeded"),
         ] {

@@ -105,14 +105,14 @@ async fn a_waiting_job_is_retried_now() {
 #[tokio::test]
 async fn what_is_not_there_is_not_found() {
     served(config(), async |api| {
-        let nobody = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
-        for id in [nobody, "17", "..%2f", "%ff"] {
+        let unknown = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
+        for id in [unknown, "17", "..%2f", "%ff"] {
             let answer = api.get(&format!("/v1/jobs/{id}")).await;
             assert!(matches!(answer.status, 400 | 404), "{answer:?}");
             answer.problem();
         }
         for verb in ["cancel", "retry"] {
-            let answer = api.post(&format!("/v1/jobs/{nobody}/{verb}"), "").await;
+            let answer = api.post(&format!("/v1/jobs/{unknown}/{verb}"), "").await;
             assert_eq!((answer.status, answer.problem()), (404, "not_found"));
         }
     })

@@ -115,7 +115,7 @@ async fn a_person_has_the_last_word_on_a_kind() {
 
         assert_eq!(api.post("/v1/kinds/parcel/pause", "").await.body["paused"], true);
         assert_eq!(api.post("/v1/kinds/parcel/resume", "").await.body["paused"], false);
-        for path in ["/v1/kinds/nobody/pause", "/v1/kinds/No!/breaker/open"] {
+        for path in ["/v1/kinds/unknown/pause", "/v1/kinds/No!/breaker/open"] {
             let answer = api.post(path, "").await;
             assert_eq!((answer.status, &answer.body["code"]), (404, &json!("not_found")), "{path}");
         }

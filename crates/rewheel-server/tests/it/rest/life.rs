@@ -14,7 +14,7 @@ async fn a_server_that_runs_is_live_and_ready() {
 }
 
 #[tokio::test]
-async fn nobody_beyond_this_machine_can_reach_it() {
+async fn no_other_machine_can_reach_it() {
     for address in [[0, 0, 0, 0], [192, 168, 0, 1]] {
         let mut config = config();
         config.server.listen = SocketAddr::from((address, 0));

@@ -185,7 +185,7 @@ async fn what_cannot_be_ordered_is_refused() {
 }
 
 #[tokio::test]
-async fn a_job_is_edited_by_whoever_knows_what_it_is() {
+async fn an_edit_with_an_old_version_is_refused() {
     served(config(), async |api| {
         let id = api.submit(r#","delay":"1h""#).await;
         let path = format!("/v1/jobs/{id}");

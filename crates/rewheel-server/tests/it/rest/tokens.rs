@@ -40,7 +40,7 @@ async fn the_first_token_is_an_admins_and_closes_the_server() {
         }
         let twice = api.request(Method::GET, "/v1/jobs").bearer_auth(&admin).bearer_auth("x");
         assert_eq!(Answer::of(twice).await.status, 401);
-        let gone = send(&api, &admin, Method::POST, "/v1/tokens/nobody/revoke", &json!({})).await;
+        let gone = send(&api, &admin, Method::POST, "/v1/tokens/unknown/revoke", &json!({})).await;
         assert_eq!(gone.problem(), "not_found");
         let path = format!("/v1/tokens/{admin}x/revoke").replace("rw_", "rw_0");
         let gone = send(&api, &admin, Method::POST, &path, &json!({})).await;
@@ -119,7 +119,7 @@ async fn a_kind_that_was_put_names_only_variables_that_are_listed() {
     served(config, async |api| {
         assert_eq!(api.put("/v1/kinds/pay", &put("Bearer ${PATH}")).await.status, 200);
         // One variable that is set, and one that is not: the caller must not learn which.
-        for name in ["CARGO_MANIFEST_DIR", "NOBODY_HAS_SET_THIS"] {
+        for name in ["CARGO_MANIFEST_DIR", "REWHEEL_UNSET_VARIABLE"] {
             let refused = api.put("/v1/kinds/pay", &put(&format!("Bearer ${{{name}}}"))).await;
             assert_eq!(refused.blamed(), ["/callback/headers/authorization"]);
             let why = format!("uses the environment variable `{name}`, which is not in server.callback_env");

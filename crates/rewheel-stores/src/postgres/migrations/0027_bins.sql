@@ -148,7 +148,7 @@ CREATE TRIGGER insert_finished INSTEAD OF INSERT ON rewheel.finished FOR EACH RO
 CREATE FUNCTION rewheel.delete_finished() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE TRIGGER delete_finished INSTEAD OF DELETE ON rewheel.finished FOR EACH ROW EXECUTE FUNCTION rewheel.delete_finished();
 
--- Whoever could read the table can read the view.
+-- Roles that could read the table can read the view.
 DO $do$
 DECLARE
     reader text;

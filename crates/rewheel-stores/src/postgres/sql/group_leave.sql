@@ -1,5 +1,5 @@
 -- group_leave: takes jobs $1, which have ended, out of their lines, and marks jobs $2 as dead letters. They lose their turn; a dead letter
--- keeps it if its kind says so. Returns their lines, and those of jobs $3, which the transaction has only locked: whoever locks a job of a
+-- keeps it if its kind says so. Returns their lines, and those of jobs $3, which the transaction has only locked: a transaction that locks a job of a
 -- line has to look whether the line needs another head.
 WITH ended AS (
     DELETE FROM rewheel.group_members

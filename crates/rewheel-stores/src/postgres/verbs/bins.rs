@@ -32,7 +32,7 @@ impl PostgresStore {
         session.end(opened).await
     }
 
-    /// Empties the bins whose jobs have all expired, as far as nobody uses them now. Returns the number of deleted jobs.
+    /// Empties the bins whose jobs have all expired, unless a transaction uses them now. Returns the number of deleted jobs.
     pub(super) async fn empty_bins(&self) -> StoreResult<u64> {
         let session = self.read().await?;
         let expired = expired(&session).await;

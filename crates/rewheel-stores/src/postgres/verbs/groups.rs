@@ -2,7 +2,7 @@
 //!
 //! A transaction that ends the head of a line releases the next job itself, without waiting. It may not see a job that another transaction
 //! stores at the same time, and that transaction may still see the old head. It passes over a line whose next job another transaction has
-//! locked. So whoever stores, ends or locks a job of a group looks at its line again after the commit: the last look sees everything.
+//! locked. So each transaction that stores, ends or locks a job of a group looks at its line again after the commit: the last look sees everything.
 //! A process that dies before its look leaves the rest to `release_groups`. A user's transaction lists its lines for the next look of any
 //! node, see [`group_checks`](super::group_checks).
 

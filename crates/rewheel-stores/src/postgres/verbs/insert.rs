@@ -155,7 +155,7 @@ pub(in super::super) struct Insertion<'a> {
     now: Timestamp,
     /// The lanes of replaced jobs that engines must look at again after the commit.
     pub(super) woken: Option<StoreChange>,
-    /// The lines of replaced jobs, to look at after the commit: nobody could release their jobs meanwhile.
+    /// The lines of replaced jobs, to look at after the commit: meanwhile no transaction could release their jobs.
     pub(in super::super) lines: BTreeSet<Line>,
 }
 

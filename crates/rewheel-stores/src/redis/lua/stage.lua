@@ -24,7 +24,7 @@ if keep and not refused then
             -- The first job of a batch with a key has it.
             redis.call('HSETNX', P .. 'staged_keys', new[FIELD], id .. new[ID] .. new[HASH])
         end
-        -- Nobody may join from now on who would damage these jobs.
+        -- From now on, holders that are too old for these jobs cannot join.
         use_format(new[FORMAT])
     end
     if last then

@@ -1,4 +1,4 @@
-//! Releases the first jobs of lines that nobody released.
+//! Releases the first jobs of lines that have no released job.
 
 use super::super::RedisStore;
 use super::super::error::unreadable;

@@ -63,7 +63,7 @@ impl IdempotencyStore for RedisStore {
 }
 
 impl RedisStore {
-    /// Takes the key if it is as it was seen: at first as if nobody had it.
+    /// Takes the key if it is as it was seen: at first as if it was free.
     async fn begin_run(&self, ask: &Begin) -> StoreResult<Begun> {
         let mut seen: Option<Vec<u8>> = None;
         for _ in 0..TRIES_MAX {

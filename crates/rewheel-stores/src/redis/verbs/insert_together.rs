@@ -1,6 +1,6 @@
 //! Stores a batch together or not at all that is too large for one script.
 //!
-//! Its parts are staged first, which nobody sees. With the last part the batch is decided: from then on it is stored, part by part. If the
+//! Its parts are staged first, and are not visible. With the last part the batch is decided: from then on it is stored, part by part. If the
 //! node dies before, the housekeeping of another one deletes what was staged; after, it stores the rest.
 
 use super::super::RedisStore;

@@ -85,7 +85,7 @@ fn flush(
     };
     let answers = asking.iter_mut().map(|ask| match ask.as_mut().poll(&mut cx) {
         Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("nobody answered"),
+        Poll::Pending => panic!("there is no answer"),
     });
     (answers.collect(), good)
 }
@@ -118,7 +118,7 @@ fn one_that_fails_half_way_is_undone_alone_and_costs_few_commits() {
 }
 
 #[test]
-fn nobody_is_told_what_a_failed_commit_undid() {
+fn no_caller_is_told_what_a_failed_commit_undid() {
     let connection = connection();
     let (clock, woken) = (ClockOffset::default(), Wakeup::default());
     let all = [Does::Write, Does::Refuse, Does::SpoilCommit];

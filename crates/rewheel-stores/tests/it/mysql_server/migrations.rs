@@ -1,4 +1,4 @@
-//! Tests that the tables are created once, whoever starts and whoever dies meanwhile.
+//! Tests that the tables are created once if several nodes start at the same time, or die in the middle.
 
 use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;

@@ -16,7 +16,7 @@ const MINUTE: Duration = seconds(60);
 const SHORT: Duration = seconds(5 * 60);
 const LONG: Duration = seconds(24 * 3_600);
 
-/// A node that opens a bin for each finished job, and a connection of somebody else.
+/// A node that opens a bin for each finished job, and a connection of another client.
 struct Scene {
     schema: Schema,
     node: Node,

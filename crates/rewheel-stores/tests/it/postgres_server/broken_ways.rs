@@ -101,7 +101,7 @@ async fn a_lane_whose_commit_was_lost_is_numbered_again() {
 
     node.insert(&jobs).await;
     let other = Node::of(&schema).await;
-    assert_eq!(other.lanes(&["a"]).await.len(), 1, "nobody can find the job");
+    assert_eq!(other.lanes(&["a"]).await.len(), 1, "no node finds the job");
     let holder = other.holder().await;
     assert_eq!(other.claim_only(holder, "a").await.job.id, jobs[0].id);
 }

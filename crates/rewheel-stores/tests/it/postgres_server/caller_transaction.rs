@@ -72,7 +72,7 @@ async fn jobs_of_a_transaction_that_commits_are_stored_with_it() {
         ),
         "{answers:?}"
     );
-    assert!(node.claim(holder, &["charge"], 9).await.is_empty(), "nobody may see them yet");
+    assert!(node.claim(holder, &["charge"], 9).await.is_empty(), "they are not visible yet");
     transaction.commit().await.expect("committed");
 
     assert_eq!((node.claim(holder, &["charge"], 9).await.len(), orders(&schema).await), (2, 1));

@@ -24,7 +24,7 @@ async fn a_database_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn nobody_who_listens() {
+async fn a_port_without_a_listener() {
     let schema = Schema::fresh();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -79,7 +79,7 @@ async fn a_user_that_does_not_exist() {
     let (host, port) = address();
     let url = url_by(&schema, &host, port, "");
     let at = url.find('@').expect("a user");
-    let error = refused(&format!("postgres://nobody_by_this_name{}", &url[at..])).await;
+    let error = refused(&format!("postgres://unknown_user{}", &url[at..])).await;
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
     assert!(told(&error).contains("check user"), "{}", told(&error));
 }

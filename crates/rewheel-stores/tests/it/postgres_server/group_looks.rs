@@ -1,4 +1,4 @@
-//! Tests that whoever locks or stores a job of a group leaves its line with a head, and that users' transactions hold up no line.
+//! Tests that each transaction that locks or stores a job of a group leaves its line with a head, and that users' transactions hold up no line.
 
 use super::support::{Node, Stranger, counted, soon, until};
 use rewheel_core::store::{

@@ -34,7 +34,7 @@ async fn a_limited_claim_is_never_listed() {
 }
 
 #[tokio::test]
-async fn limits_that_nobody_uses_are_pruned() {
+async fn unused_limits_are_pruned() {
     let schema = Schema::fresh();
     let node = Node::of(&schema).await;
     node.kinds(&["charge"]).await;

@@ -72,7 +72,7 @@ async fn a_user_who_may_not_create_a_schema_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_schema_that_somebody_made_for_the_user_is_enough() {
+async fn a_schema_that_an_operator_created_is_enough() {
     let schema = Schema::fresh();
     let (user, url) = poor_user(&schema).await;
     let made = format!("CREATE SCHEMA {} AUTHORIZATION {user}", schema.name());
@@ -131,7 +131,7 @@ async fn an_index_that_is_gone_is_a_risk() {
 
 /// A backup holds locks for its whole duration. A migration that waits for them must not block other nodes.
 #[tokio::test]
-async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
+async fn a_migration_that_waits_for_a_lock_delays_no_node() {
     let schema = Schema::fresh();
     Node::of(&schema).await;
     let (backup, worker) = (schema.connect().await, schema.connect().await);

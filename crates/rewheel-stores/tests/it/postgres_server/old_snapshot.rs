@@ -158,7 +158,7 @@ async fn cost(rounds: usize, work: Work) -> BTreeMap<&'static str, f64> {
     let mut options =
         PostgresOptions::parse(&format!("{}application_name={MEASURED}", database.url()))
             .expect("a URL");
-    // It stands still: how often whole lanes are read is tested elsewhere.
+    // The clock does not advance: other tests check how often whole lanes are read.
     let timer = ManualClock::new();
     options.timer = Clock::from(&timer);
     let node = Node::with(options).await;

@@ -77,7 +77,7 @@ impl Bouncer {
     fn url(&self) -> String {
         let config = server();
         let database = config.get_dbname().unwrap_or("postgres");
-        format!("postgres://anybody@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://user@127.0.0.1:{}/{database}", self.port)
     }
 }
 

@@ -126,7 +126,7 @@ async fn limited(node: &Node, holder: rewheel_core::HolderId) {
 }
 
 #[tokio::test]
-async fn rows_that_nobody_asks_for_are_not_looked_at() {
+async fn rows_that_no_call_needs_are_not_read() {
     let schema = Schema::fresh();
     let node = Node::of(&schema).await;
     node.kinds(&["a"]).await;
@@ -156,7 +156,7 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
     until(&visitor, &connections, 0).await;
     let read = looked_at(&visitor, schema.name()).await - before;
     assert!(read > 0, "the server counts what is looked at");
-    assert!(read < MANY / 2, "rows were looked at that nobody asked for: {read}");
+    assert!(read < MANY / 2, "{read} rows were read that the calls do not need");
     Node::of(&schema).await.balance().await;
 }
 

@@ -42,7 +42,7 @@ async fn a_lane_of_a_change_that_was_undone_is_numbered_again() {
     let priority = Priority::new(9).expect("a priority");
     let job = node.put(NewJob { priority, ..node.job("a") }).await;
     let other = Node::of(&schema).await;
-    assert_eq!(other.lanes(&["a"]).await.len(), 2, "nobody can find the job");
+    assert_eq!(other.lanes(&["a"]).await.len(), 2, "no node finds the job");
     assert_eq!(other.get(job).await.lane, Lane { priority, ..lane("a") });
 }
 

@@ -124,7 +124,7 @@ async fn a_server_proves_who_it_is() {
 async fn nothing_goes_unencrypted_where_it_must_not() {
     let (schema, server) = (Schema::fresh(), TlsServer::start().await);
     let error = open(&schema, "localhost", server.port, "sslmode=disable").await;
-    assert!(error.expect_err("it serves nobody else").is_transient());
+    assert!(error.expect_err("it serves no other client").is_transient());
     // The server itself does not support encryption.
     let (host, port) = address();
     for sslmode in ["sslmode=require", "sslmode=verify-full", "sslmode=verify-ca"] {

@@ -26,7 +26,7 @@ async fn work(store: RedisStore, holder: HolderId, known: Arc<Mutex<Acknowledged
         let batch = jobs(&random, 50, 200);
         let Ok(answers) = store.insert(&Insert::new(&batch)).await else { return };
         assert!(answers.iter().all(|answer| matches!(answer, Inserted::Created { .. })));
-        known.lock().expect("nobody panicked").stored.extend(batch.iter().map(|job| job.id));
+        known.lock().expect("no task panicked").stored.extend(batch.iter().map(|job| job.id));
         let visits = [visit(40)];
         let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 40 };
         let Ok(claimed) = store.claim(&claim).await else { return };
@@ -34,7 +34,11 @@ async fn work(store: RedisStore, holder: HolderId, known: Arc<Mutex<Acknowledged
             claimed.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
         let Ok(settled) = store.settle(holder, &done).await else { return };
         assert!(settled.iter().all(|answer| matches!(answer, Settled::Applied(_))));
-        known.lock().expect("nobody panicked").settled.extend(done.iter().map(|one| one.lease.job));
+        known
+            .lock()
+            .expect("no task panicked")
+            .settled
+            .extend(done.iter().map(|one| one.lease.job));
     }
 }
 
@@ -54,7 +58,7 @@ async fn all_ids(store: &RedisStore) -> HashSet<JobId> {
 /// Waits until this many jobs are acknowledged.
 async fn reach(known: &Mutex<Acknowledged>, stored: usize) {
     for _ in 0..3_000 {
-        if known.lock().expect("nobody panicked").stored.len() >= stored {
+        if known.lock().expect("no task panicked").stored.len() >= stored {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

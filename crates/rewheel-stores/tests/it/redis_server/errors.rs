@@ -16,7 +16,7 @@ async fn a_server_that_may_evict_jobs_is_refused() {
     assert!(error.contains("CONFIG SET maxmemory-policy noeviction"), "{error}");
     let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
     let store = server.open().await.unwrap();
-    // Somebody may change it later.
+    // An operator may change it later.
     let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
     let names: Vec<&str> = store.risks().await.unwrap().iter().map(|risk| risk.name).collect();
     assert_eq!(names, ["maxmemory-policy", "appendonly"]);

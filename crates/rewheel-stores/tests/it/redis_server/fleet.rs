@@ -28,7 +28,7 @@ async fn a_submit_wakes_the_other_nodes() {
         listens(&one).await;
         one.insert(&Insert::new(&batch)).await.unwrap();
         let heard = tokio::time::timeout(Duration::from_secs(20), watch.changed()).await;
-        let heard = heard.expect("nobody was woken");
+        let heard = heard.expect("a watcher was woken");
         let lane = batch[0].lane();
         let is_told = matches!(&heard, StoreChange::Lanes(lanes) if lanes.contains(&lane));
         assert!(is_told || heard == StoreChange::AnyLane, "{heard:?}");

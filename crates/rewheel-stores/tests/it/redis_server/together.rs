@@ -139,7 +139,7 @@ async fn a_batch_that_its_node_has_left_is_ended_by_another() {
     panic!("the insert never ends");
 }
 
-/// While a batch is staged, nobody else gets one of its keys.
+/// While a batch is staged, no other submit gets one of its keys.
 #[tokio::test]
 async fn the_keys_of_a_staged_batch_are_reserved() {
     let server = Server::start("").await;

@@ -45,7 +45,7 @@ pub async fn success_stays_success(subject: &Subject) {
 }
 
 /// A job that would be retried is stopped by an operator, in either order.
-pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
+pub async fn a_retry_is_stopped_in_either_order(subject: &Subject) {
     for sticky in [true, false] {
         let because = DueReason::Backoff;
         let retry = || Decision::Retry { after: seconds(60), sticky, because };

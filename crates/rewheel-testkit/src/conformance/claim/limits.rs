@@ -52,7 +52,7 @@ pub async fn visits_lanes_in_the_order_given(subject: &Subject) {
 pub async fn goes_on_behind_an_empty_lane(subject: &Subject) {
     let jobs = fill(subject, &["charge"], 3).await;
     subject.kinds(&["refund"]).await;
-    let lanes = [("refund", 3), ("nobody-named-it", 3), ("charge", 3)];
+    let lanes = [("refund", 3), ("unknown-kind", 3), ("charge", 3)];
     assert_eq!(ids(&claim(subject, &lanes, 3).await), jobs[0]);
 }
 

@@ -146,7 +146,7 @@ pub async fn a_prune_that_crashes(subject: &Subject) {
 }
 
 /// A parked or paused job, or one without a handler, never reaches its deadline. One sweep covers every live state.
-pub async fn a_deadline_that_nobody_would_meet(subject: &Subject) {
+pub async fn a_deadline_that_cannot_be_met(subject: &Subject) {
     subject.kinds(&["parked", "paused", "unhandled", "waiting"]).await;
     subject.park("parked").await;
     subject.apply_kind("paused", KindChange::Pause).await;

@@ -187,7 +187,7 @@ pub async fn a_kind_whose_prober_dies(subject: &Subject) {
         assert_eq!(subject.claim(holder, &["charge"], 100).await, [], "a stampede");
     }
     subject.take_over(heir, prober).await;
-    assert_eq!(subject.claim(heir, &["charge"], 100).await, [], "nobody gave it the right");
+    assert_eq!(subject.claim(heir, &["charge"], 100).await, [], "it has no lease");
     subject.probe("charge", heir).await;
     let probe = subject.claim_only(heir, "charge").await;
     subject.succeed(heir, probe.lease()).await;

@@ -107,7 +107,7 @@ pub async fn is_lost_under_another_fence(subject: &Subject) {
 }
 
 /// A job that was never claimed cannot be settled.
-pub async fn is_lost_for_a_job_that_nobody_claimed(subject: &Subject) {
+pub async fn is_lost_for_a_job_that_was_not_claimed(subject: &Subject) {
     let job = subject.submit("charge").await;
     let holder = subject.holder().await;
     check_lost(subject, holder, Lease { job, fence: Fence::new(0) }).await;

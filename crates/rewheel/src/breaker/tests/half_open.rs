@@ -99,7 +99,7 @@ fn a_probe_that_hangs_gives_its_place_to_another() {
 
 /// Whether the result counts must not depend on other calls in the meantime.
 #[test]
-fn what_an_expired_probe_says_is_ignored_even_if_nobody_took_its_place() {
+fn the_result_of_an_expired_probe_is_ignored_even_without_another_probe() {
     for says_success in [true, false] {
         let clock = ManualClock::new();
         let breaker = half_open(one_failure().probe_timeout(seconds(5)), &clock);

@@ -101,7 +101,7 @@ fn the_floor_is_allowed_each_second_however_little_traffic_there_is() {
 }
 
 #[test]
-fn without_a_floor_nobody_knows_when_there_will_be_more() {
+fn without_a_floor_the_time_of_the_next_retry_is_unknown() {
     let budget = without_floor(0.2).burst(1).build();
     budget.withdraw().unwrap();
     assert_eq!(budget.withdraw().unwrap_err().retry_in, None);

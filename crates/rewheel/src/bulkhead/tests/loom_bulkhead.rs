@@ -102,7 +102,7 @@ fn loom_a_place_is_never_given_twice() {
 
 /// The first in the queue is not polled: the second passes it, while the first may come back.
 #[test]
-fn loom_a_caller_that_is_not_polled_blocks_nobody() {
+fn loom_a_caller_that_is_not_polled_blocks_no_other() {
     loom::model(|| {
         let clock = ManualClock::new();
         let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(&clock).build();

@@ -127,7 +127,7 @@ async fn only_so_many_wait() {
 }
 
 #[tokio::test]
-async fn nobody_waits_unless_told_to() {
+async fn no_call_waits_by_default() {
     let mut crowd = Crowd::new(Bulkhead::concurrency(1));
     crowd.comes(0).await;
     crowd.comes(1).await;
@@ -147,7 +147,7 @@ async fn a_wait_that_is_too_long_ends_on_time() {
     crowd.check(&[0], 1, &[1]);
     crowd.goes(0).await;
     crowd.check(&[2], 0, &[1]);
-    assert!(!crowd.clock.advance_to_next(), "the clock still waits for somebody");
+    assert!(!crowd.clock.advance_to_next(), "a caller still waits for the clock");
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ fn threads_never_get_more_places_than_there_are() {
 async fn callers_pass_those_before_them_that_do_not_take_their_turn() {
     let mut crowd = Crowd::new(Bulkhead::concurrency(1).queue_max(10));
     crowd.comes(1).await;
-    // Nobody polls these any more, as inside a `buffer_unordered` whose consumer is busy.
+    // No task polls these any more, as inside a `buffer_unordered` whose consumer is busy.
     let mut unpolled = [(); 3].map(|()| Waiting::default());
     for waiting in &mut unpolled {
         assert!(matches!(waiting.poll(&crowd.bulkhead, Waker::noop()), Entry::Later(_)));
@@ -260,7 +260,7 @@ async fn callers_pass_those_before_them_that_do_not_take_their_turn() {
         crowd.pass(TURN_MAX).await;
     }
     crowd.check(&[2], 4, &[]);
-    // From here on they delay nobody.
+    // From here on they delay no other caller.
     crowd.goes(2).await;
     crowd.check(&[3], 3, &[]);
     crowd.goes(3).await;

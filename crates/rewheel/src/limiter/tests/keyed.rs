@@ -24,7 +24,7 @@ fn each_key_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_flood_of_keys_shares_one_limit_and_pushes_nobody_out() {
+fn a_flood_of_keys_shares_one_limit_and_evicts_no_key() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, 10);
     for key in 0..10 {

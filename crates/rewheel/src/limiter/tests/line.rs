@@ -67,7 +67,7 @@ impl Line {
 
     /// Asserts that no caller waits any more, and that nothing remains of earlier ones.
     async fn assert_empty(&self) {
-        assert!(!self.clock.advance_to_next(), "the clock still waits for somebody");
+        assert!(!self.clock.advance_to_next(), "a caller still waits for the clock");
         self.clock.advance(seconds(3_600));
         assert_eq!(self.limiter.check(), Ok(()), "the line is not empty");
     }
@@ -210,7 +210,7 @@ async fn what_can_never_be_served_does_not_join_the_line() {
     line.assert_empty().await;
 }
 
-/// A caller whose future nobody polls any more, as inside a `buffer_unordered` whose consumer is busy.
+/// A caller whose future no task polls any more, as inside a `buffer_unordered` whose consumer is busy.
 struct Unpolled {
     waiting: Waiting,
 }

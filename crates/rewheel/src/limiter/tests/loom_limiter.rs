@@ -57,7 +57,7 @@ fn behind(limiter: &RateLimiter) -> Admission {
 }
 
 /// Waits like a task: sleeps until woken, or until the given time.
-fn is_asleep_behind_nobody(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
+fn is_asleep_at_the_front(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
     let woken = Arc::new(Woken::default());
     let admission = waiting.poll(limiter, 1, &Waker::from(Arc::clone(&woken)));
     admission == behind(limiter) && woken.0.load(Ordering::Relaxed) == 0
@@ -66,13 +66,13 @@ fn is_asleep_behind_nobody(limiter: &RateLimiter, waiting: &mut Waiting) -> bool
 /// The only waiting caller leaves while another one joins: the new first caller must know that it
 /// is first, since no other caller can wake it.
 #[test]
-fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
+fn loom_the_first_in_line_is_woken_or_knows_when_to_ask() {
     loom::model(|| {
         let clock = ManualClock::new();
         let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).build();
         limiter.check().unwrap();
         let mut first = Waiting::default();
-        assert!(!is_asleep_behind_nobody(&limiter, &mut first));
+        assert!(!is_asleep_at_the_front(&limiter, &mut first));
 
         let leaver = {
             let limiter = limiter.clone();
@@ -84,9 +84,9 @@ fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
         leaver.join().unwrap();
 
         if admission == behind(&limiter) {
-            assert!(woken.0.load(Ordering::Relaxed) > 0, "nobody will ever wake the first in line");
+            assert!(woken.0.load(Ordering::Relaxed) > 0, "the first in line is never woken");
         }
-        assert!(!is_asleep_behind_nobody(&limiter, &mut second));
+        assert!(!is_asleep_at_the_front(&limiter, &mut second));
         clock.advance(millis(100));
         assert_eq!(second.poll(&limiter, 1, Waker::noop()), Admission::Admitted);
         assert!(limiter.check().is_err());
@@ -177,7 +177,7 @@ fn loom_a_heavy_call_keeps_its_place() {
 
 /// The first in the queue is not polled: the second passes it, while the first may come back.
 #[test]
-fn loom_a_caller_that_is_not_polled_blocks_nobody() {
+fn loom_a_caller_that_is_not_polled_blocks_no_other() {
     loom::model(|| {
         let clock = ManualClock::new();
         let limiter = RateLimiter::per_second(1).burst(1).clock(&clock).build();

@@ -34,7 +34,7 @@ fn calls_are_admitted_in_the_order_in_which_they_came() {
     for call in calls.iter_mut().flatten() {
         let _ = poll(call.as_mut());
     }
-    calls[3] = None; // Somebody loses patience: the others move up.
+    calls[3] = None; // One caller gives up: the others move up.
     for _ in 0..8 {
         clock.advance(seconds(1));
         // The last call is polled first, and must not overtake the others.

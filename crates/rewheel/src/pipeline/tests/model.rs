@@ -277,7 +277,7 @@ fn assert_idle(stack: &Stack, clock: &ManualClock, seed: u64) {
     clock.advance(HOUR);
     for limiter in &stack.limiters {
         let free = limiter.check();
-        assert!(free.is_ok(), "seed {seed}: {free:?}, somebody still waits");
+        assert!(free.is_ok(), "seed {seed}: {free:?}, a call still waits");
     }
     assert!(!clock.advance_to_next(), "seed {seed}: a timer was left behind");
 }

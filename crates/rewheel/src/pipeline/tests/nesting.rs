@@ -60,7 +60,7 @@ fn calls_inside_of(pipeline: Pipeline) -> u32 {
 #[test]
 fn a_retry_inside_of_a_pipeline_leaves_the_repeating_to_it() {
     assert_eq!(calls_inside_of(Pipeline::new().retry(THREE)), 3);
-    assert_eq!(calls_inside_of(Pipeline::new().timeout(HOUR)), 2, "nobody else repeats it");
+    assert_eq!(calls_inside_of(Pipeline::new().timeout(HOUR)), 2, "no outer retry repeats it");
 }
 
 #[test]

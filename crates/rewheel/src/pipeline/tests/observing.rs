@@ -83,7 +83,7 @@ fn events_come_in_the_order_in_which_things_happen() {
 }
 
 #[test]
-fn nobody_hears_of_attempts_that_were_not_made() {
+fn no_event_reports_an_attempt_that_was_not_made() {
     let (clock, recorder) = (ManualClock::new(), Arc::new(Recorder::default()));
     let bulkhead = Bulkhead::concurrency(1).queue_max(1).clock(&clock).build();
     let _place = bulkhead.try_acquire().unwrap();

@@ -92,7 +92,7 @@ async fn a_first_success_that_is_not_good_enough_is_made_again() {
 }
 
 #[test]
-fn the_attempt_is_gone_before_anybody_hears_of_its_success() {
+fn the_attempt_is_dropped_before_its_success_is_reported() {
     let turns = RefCell::new(Vec::new());
     let call = || {
         let told = Told(&turns);

@@ -108,7 +108,7 @@ fn a_timeout_a_deadline_and_a_cancellation_are_told_apart() {
 }
 
 #[test]
-fn an_attempt_is_gone_before_anybody_hears_that_it_timed_out() {
+fn an_attempt_is_dropped_before_its_timeout_is_reported() {
     struct Alive<'a>(&'a Cell<bool>);
     impl Drop for Alive<'_> {
         fn drop(&mut self) {

@@ -35,7 +35,7 @@ async fn who_asks_again_gets_the_same_answer() {
         assert_eq!(again.headers[name], first.headers[name], "{name}");
     }
     assert!(first.headers.contains_key("set-cookie"), "the first answer is left alone");
-    assert!(!again.headers.contains_key("set-cookie"), "nobody asked for that to be kept");
+    assert!(!again.headers.contains_key("set-cookie"), "the layer does not store this header");
 }
 
 #[tokio::test]

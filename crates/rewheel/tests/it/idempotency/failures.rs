@@ -197,7 +197,7 @@ async fn a_full_store_refuses_new_keys_and_knows_the_old_ones() {
 }
 
 #[tokio::test]
-async fn what_nobody_wrote_is_not_replayed() {
+async fn unknown_bytes_are_not_replayed() {
     let store = MemoryIdempotency::new(10, 1 << 20);
     let finish = store.clone();
     let layer = layer(&Idempotency::new(store));

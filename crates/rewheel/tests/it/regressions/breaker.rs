@@ -155,7 +155,7 @@ fn probe_whose_result_says_nothing_frees_its_place() {
 
 /// recloser 1.4: a guard is held for the whole of the user's call.
 #[test]
-fn a_call_under_way_holds_up_nobody() {
+fn a_call_under_way_delays_no_other() {
     let breaker = CircuitBreaker::count_window(10).build();
     let result = breaker.call_blocking(|| {
         breaker.acquire().unwrap().failure();

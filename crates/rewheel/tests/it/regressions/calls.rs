@@ -25,7 +25,7 @@ fn total_deadline_counts_attempts_not_only_sleeps() {
 
 /// throttle-net: one hostile header stopped a client for 31 years.
 #[test]
-fn retry_after_of_999999999_stops_nobody() {
+fn retry_after_of_999999999_stops_no_other_call() {
     let clock = ManualClock::new();
     let class = Class::of_response(503, Some("999999999"), SystemTime::UNIX_EPOCH);
     assert!(matches!(class.verdict, Verdict::RetryAfter(_)));

@@ -98,7 +98,7 @@ fn waiters_are_served_in_order() {
     let mut waiters = line(&limiter, 20);
     for next in 0..20 {
         clock.advance(seconds(1));
-        assert!(limiter.check().is_err(), "somebody who does not wait gets ahead");
+        assert!(limiter.check().is_err(), "a caller that does not wait gets ahead");
         // The last is polled first.
         let served: Vec<_> =
             (next..20).rev().filter(|place| poll(waiters[*place].as_mut()).is_ready()).collect();
