@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 use std::time::Duration;
 
 use crate::Options;
-use crate::load::{Figures, Load};
 use crate::peers::{self, Program};
+use crate::queue::load::{Figures, Load};
 use crate::server::Server;
 use crate::{machine, raw, report, subject};
 

@@ -7,8 +7,8 @@ use rewheel_engine::Engine;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::queue::subject::open;
 use crate::server::{Database, Server};
-use crate::subject::open;
 
 /// Statements per second of each engine.
 const TARGET: f64 = 3.0;
@@ -36,7 +36,7 @@ pub async fn print(server: &Server) -> Result<()> {
 async fn measure(server: &Server, database: &Database, count: usize) -> Result<(f64, Option<f64>)> {
     let mut engines = Vec::with_capacity(count);
     for _ in 0..count {
-        let store = open(database).await?;
+        let store = open(&database.url).await?;
         let engine = Engine::builder(Arc::clone(&store))
             .raw_handler("bench", |_| std::future::ready(Report::Done))
             .start()

@@ -1,7 +1,8 @@
 //! Prints how fast Rewheel is on PostgreSQL, compared with other queues on the same server.
 
 mod server;
-mod load;
+#[path = "../../queue/mod.rs"]
+mod queue;
 mod raw;
 mod subject;
 mod peers;
@@ -20,7 +21,7 @@ mod machine;
 
 use anyhow::{Context, Result, bail};
 
-use crate::load::Load;
+use crate::queue::load::Load;
 use crate::server::Server;
 use crate::steady::Pace;
 use std::time::Duration;
@@ -86,7 +87,7 @@ async fn run(options: &Options) -> Result<()> {
     };
     let lasts = |seconds| Duration::from_secs(options.seconds.unwrap_or(seconds));
     if options.what == What::SubmitSide {
-        return subject::submit_side(&options.url, &load(0)).await;
+        return queue::subject::submit_side(&options.url, &load(0)).await;
     }
     let server = Server::connect(&options.url).await?;
     match options.what {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::counters::{Buffers, Counters};
-use crate::load::Load;
+use crate::queue::load::Load;
+use crate::queue::subject::{drain, submit};
 use crate::server::{Database, Server};
-use crate::subject::{drain, submit};
 
 /// Maximum cost in a full database, relative to an empty one.
 const TARGET: f64 = 1.2;
@@ -51,15 +51,15 @@ async fn count(database: &Database, load: &Load, others: usize) -> Result<Buffer
     let counters = Counters::open(database).await?;
     if others > 0 {
         let others = Load { jobs: others, ..*load };
-        submit(database, &others, KEEP, Duration::ZERO).await?;
-        drain(database, others.jobs, None, &Arc::default()).await?;
-        submit(database, &others, KEEP, FUTURE).await?;
+        submit(&database.url, &others, KEEP, Duration::ZERO).await?;
+        drain(&database.url, others.jobs, &Arc::default(), async || Ok(())).await?;
+        submit(&database.url, &others, KEEP, FUTURE).await?;
     }
     let counted = Load { jobs: COUNTED, ..*load };
-    submit(database, &counted, KEEP, Duration::ZERO).await?;
+    submit(&database.url, &counted, KEEP, Duration::ZERO).await?;
     counters.autovacuum_off().await?;
     counters.vacuum().await?;
     let before = counters.buffers().await?;
-    drain(database, COUNTED, None, &Arc::default()).await?;
+    drain(&database.url, COUNTED, &Arc::default(), async || Ok(())).await?;
     Ok(counters.buffers().await?.since(&before))
 }

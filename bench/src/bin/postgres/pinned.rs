@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::counters::Counters;
-use crate::load::Load;
+use crate::queue::load::Load;
+use crate::queue::subject::{drain, submit};
 use crate::server::{Database, Server};
-use crate::subject::{drain, submit};
 
 /// Maximum number of pages, relative to a run without the old transaction.
 const TARGET: f64 = 3.0;
@@ -58,12 +58,12 @@ pub async fn print(server: &Server, load: &Load) -> Result<()> {
 /// Returns the runs before, during and after the old transaction.
 async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
     let counters = Counters::open(database).await?;
-    submit(database, load, KEEP, Duration::ZERO).await?;
+    submit(&database.url, load, KEEP, Duration::ZERO).await?;
     counters.autovacuum_off().await?;
     counters.vacuum().await?;
     let normal = drained(database, load, &counters).await?;
 
-    submit(database, load, KEEP, Duration::ZERO).await?;
+    submit(&database.url, load, KEEP, Duration::ZERO).await?;
     counters.vacuum().await?;
     let old = database.connect().await?;
     old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
@@ -72,7 +72,7 @@ async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
     old.batch_execute("COMMIT").await?;
     counters.vacuum().await?;
 
-    submit(database, load, KEEP, Duration::ZERO).await?;
+    submit(&database.url, load, KEEP, Duration::ZERO).await?;
     let after = drained(database, load, &counters).await?;
     Ok([normal, pinned, after])
 }
@@ -80,7 +80,7 @@ async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
 async fn drained(database: &Database, load: &Load, counters: &Counters) -> Result<Run> {
     let done = Arc::new(AtomicUsize::new(0));
     let before = counters.buffers().await?.total();
-    let mut draining = pin!(drain(database, load.jobs, None, &done));
+    let mut draining = pin!(drain(&database.url, load.jobs, &done, async || Ok(())));
     let mut last = (0, before);
     let rate = loop {
         tokio::select! {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use crate::load::{BATCH, Figures, Load, Payload, micros, rate};
+use crate::queue::load::{BATCH, Figures, Load, Payload, micros, rate};
 use crate::server::{Database, Server};
 
 /// One per core on most small machines; more gain nothing.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
-use crate::load::quantile;
+use crate::queue::load::quantile;
 use crate::server::{Database, Server};
 use crate::steady::{Pace, Steady};
 use crate::trickle::judge;

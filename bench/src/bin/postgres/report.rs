@@ -4,8 +4,8 @@ use serde::Serialize;
 use std::fmt;
 
 use crate::compare::{Course, Part, Targets};
-use crate::load::{Figures, Load, quantile};
 use crate::machine::Machine;
+use crate::queue::load::{Figures, Load, quantile};
 use crate::server::About;
 
 #[derive(Debug, Serialize)]

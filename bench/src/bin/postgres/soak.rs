@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::load::{micros, quantile};
 use crate::machine::{self, Machine};
+use crate::queue::load::{micros, quantile};
 use crate::server::{About, Database, Server, StatementTotals};
 use crate::steady::{Pace, Steady};
 

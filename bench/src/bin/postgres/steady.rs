@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
-use crate::load::{Payload, micros};
+use crate::queue::load::{Payload, micros};
+use crate::queue::subject::open;
 use crate::server::Database;
-use crate::subject::open;
 
 const KIND: &str = "steady";
 /// How often jobs are submitted.
@@ -49,7 +49,7 @@ impl Steady {
         let counted = Arc::clone(&done);
         let kind = KindSettings { keep_succeeded: pace.keep, ..KindSettings::default() };
         let settings = EngineSettings { concurrency: CONCURRENCY, ..EngineSettings::default() };
-        let store = open(database).await?;
+        let store = open(&database.url).await?;
         let worker = Engine::builder(Arc::clone(&store))
             .settings(settings)
             .kind(KIND, kind)
@@ -63,7 +63,7 @@ impl Steady {
             .start()
             .await?;
         // Another node without a handler, so that jobs are claimed and do not take the direct path.
-        let other = open(database).await?;
+        let other = open(&database.url).await?;
         let submitting = Engine::builder(Arc::clone(&other)).start().await?;
         let (worker, submitter) = ((worker, store), (submitting, other));
         Ok(Steady { pace, worker, submitter, submitted: 0, done, waits })

@@ -1,23 +1,12 @@
-//! Measures Rewheel through its public API.
+//! Measures Rewheel on PostgreSQL.
 
-use anyhow::{Context, Result, ensure};
-use rewheel::{millis, seconds};
-use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{KindName, NewJob, Report, When};
-use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
-use std::process::Stdio;
+use anyhow::{Result, ensure};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio_postgres::Client;
 
-use crate::load::{BATCH, Figures, GIVE_UP, Load, Payload, WARM_UP, micros, pause, quantile, rate};
+use crate::queue::load::{Figures, Load};
+use crate::queue::subject::{balance, drain, latency, submit};
 use crate::server::{Database, Server};
-
-const KIND: &str = "bench";
-/// The same concurrency as graphile-worker gets.
-const PLACES: usize = 2_000;
 
 pub async fn round(server: &Server, load: &Load, keep: Duration) -> Result<Figures> {
     let database = server.create("rewheel").await?;
@@ -27,135 +16,20 @@ pub async fn round(server: &Server, load: &Load, keep: Duration) -> Result<Figur
 }
 
 async fn measure(database: &Database, load: &Load, keep: Duration) -> Result<Figures> {
-    let submit = submit(database, load, keep, Duration::ZERO).await?;
+    let url = &database.url;
+    let submit = submit(url, load, keep, Duration::ZERO).await?;
     let sql = database.connect().await?;
     sql.batch_execute("VACUUM ANALYZE").await?;
-    let drain = drain(database, load.jobs, Some(&sql), &Arc::default()).await?;
-    let mut figures = Figures { submit: Some(submit), drain: Some(drain), ..Figures::default() };
-    if load.samples > 0 {
-        latency(database, load, &mut figures).await?;
-    }
-    let books = open(database).await?.books().await?;
-    ensure!(books.missing() == 0, "the books do not balance: {books:?}");
-    Ok(figures)
-}
-
-pub async fn open(database: &Database) -> Result<Arc<dyn Store>> {
-    let store = rewheel_stores::connect(&database.url).await;
-    store.with_context(|| format!("cannot open `{}`", database.url))
-}
-
-/// Stores jobs, and returns how many per second.
-pub async fn submit(
-    database: &Database,
-    load: &Load,
-    keep: Duration,
-    delay: Duration,
-) -> Result<f64> {
-    let store = open(database).await?;
-    let settings = KindSettings { keep_succeeded: keep, ..KindSettings::default() };
-    // An engine without a handler for the kind: the jobs wait.
-    let engine = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
-    let kind = KindName::parse(KIND)?;
-    let started = micros();
-    for first in (0..load.jobs).step_by(BATCH) {
-        let batch = (first..load.jobs.min(first + BATCH)).map(|nth| {
-            let payload = Payload::json(load.payload_bytes, nth)?;
-            Ok(NewJob {
-                due: When::In(delay),
-                ..NewJob::new(engine.new_id(), kind.clone(), payload)
-            })
-        });
-        let answers = engine.insert(&Insert::new(&batch.collect::<Result<Vec<_>>>()?)).await?;
-        let stored = answers.iter().all(|answer| matches!(answer, Inserted::Created { .. }));
-        ensure!(stored, "a job was not stored");
-    }
-    let submit = rate(load.jobs, started);
-    engine.shutdown(Duration::ZERO).await;
-    store.close().await?;
-    Ok(submit)
-}
-
-/// Runs `jobs` jobs, and returns how many per second, from the start of the engine until each is
-/// settled, and until `seen_by` sees nothing left. Counts the jobs that were run.
-pub async fn drain(
-    database: &Database,
-    jobs: usize,
-    seen_by: Option<&Client>,
-    done: &Arc<AtomicUsize>,
-) -> Result<f64> {
-    let store = open(database).await?;
-    let counted = Arc::clone(done);
-    let settings = EngineSettings { concurrency: PLACES, ..EngineSettings::default() };
-    let started = micros();
-    let engine = Engine::builder(Arc::clone(&store))
-        .settings(settings)
-        .raw_handler(KIND, move |_| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(Report::Done)
-        })
-        .start()
-        .await?;
-    // A slot is free again once its result is durable.
-    while done.load(Ordering::Relaxed) < jobs || engine.status().concurrency_free < PLACES {
-        tokio::time::sleep(millis(1)).await;
-    }
-    if let Some(sql) = seen_by {
+    let none_left = async || {
         let left: i64 = sql.query_one("SELECT count(*) FROM rewheel.jobs", &[]).await?.get(0);
         ensure!(left == 0, "{left} jobs are left");
+        Ok(())
+    };
+    let drain = drain(url, load.jobs, &Arc::default(), none_left).await?;
+    let mut figures = Figures { submit: Some(submit), drain: Some(drain), ..Figures::default() };
+    if load.samples > 0 {
+        latency(url, load, &mut figures).await?;
     }
-    let drain = rate(jobs, started);
-    engine.shutdown(seconds(5)).await;
-    store.close().await?;
-    Ok(drain)
-}
-
-/// Single jobs from another process to an idle engine in this one.
-async fn latency(database: &Database, load: &Load, figures: &mut Figures) -> Result<()> {
-    let store = open(database).await?;
-    let (started, mut starts) = mpsc::unbounded_channel();
-    let engine = Engine::builder(Arc::clone(&store))
-        .raw_handler(KIND, move |context: JobContext| {
-            let _ = started.send((micros(), context.payload().to_vec()));
-            std::future::ready(Report::Done)
-        })
-        .start()
-        .await?;
-    tokio::time::sleep(seconds(1)).await;
-    let status = tokio::process::Command::new(std::env::current_exe()?)
-        .args(["submit-side", &database.url])
-        .args(["--samples", &load.samples.to_string()])
-        .args(["--payload-bytes", &load.payload_bytes.to_string()])
-        .stdin(Stdio::null())
-        .status()
-        .await?;
-    ensure!(status.success(), "the other process failed");
-    let mut waits = Vec::with_capacity(load.samples);
-    for _ in 0..WARM_UP + load.samples {
-        let Ok(Some((at, payload))) = tokio::time::timeout(GIVE_UP, starts.recv()).await else {
-            break;
-        };
-        let payload: Payload = serde_json::from_slice(&payload)?;
-        if payload.nth >= WARM_UP {
-            waits.push(at.saturating_sub(payload.at) as f64 / 1e3);
-        }
-    }
-    (figures.p50, figures.p99) = (quantile(&waits, 0.5), quantile(&waits, 0.99));
-    figures.missing = (load.samples - waits.len()) as u64;
-    engine.shutdown(seconds(5)).await;
-    store.close().await?;
-    Ok(())
-}
-
-/// The other process.
-pub async fn submit_side(url: &str, load: &Load) -> Result<()> {
-    let store = rewheel_stores::connect(url).await?;
-    let engine = Engine::builder(Arc::clone(&store)).start().await?;
-    for nth in 0..WARM_UP + load.samples {
-        tokio::time::sleep(pause(nth)).await;
-        engine.submit_raw(KIND, Payload::json(load.payload_bytes, nth)?).await?;
-    }
-    engine.shutdown(seconds(1)).await;
-    store.close().await?;
-    Ok(())
+    balance(url).await?;
+    Ok(figures)
 }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use std::time::Duration;
 
-use crate::load::quantile;
+use crate::queue::load::quantile;
 use crate::server::{Database, Server};
 use crate::steady::{Pace, Steady};
 

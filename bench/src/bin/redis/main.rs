@@ -1,7 +1,7 @@
 //! Prints how fast Rewheel is on Redis, compared with a minimal queue and with BullMQ on the same server.
 
-#[path = "../postgres/load.rs"]
-mod load;
+#[path = "../../queue/mod.rs"]
+mod queue;
 mod server;
 mod raw;
 mod subject;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use rewheel::seconds;
 use std::time::Duration;
 
-use crate::load::{Figures, Load};
+use crate::queue::load::{Figures, Load};
 use crate::report::Row;
 use crate::server::Server;
 
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
 
 async fn run(options: &Options) -> Result<()> {
     if options.is_submit_side {
-        return subject::submit_side(&options.url, &options.load).await;
+        return queue::subject::submit_side(&options.url, &options.load).await;
     }
     let server = Server::connect(&options.url).await?;
     let is_wanted = |name: &str| {

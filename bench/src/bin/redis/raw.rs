@@ -3,7 +3,7 @@
 use anyhow::Result;
 use redis::Script;
 
-use crate::load::{BATCH, Figures, Load, Payload, micros, rate};
+use crate::queue::load::{BATCH, Figures, Load, Payload, micros, rate};
 use crate::server::Server;
 
 const INSERT: &str = r"

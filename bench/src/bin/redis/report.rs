@@ -1,8 +1,8 @@
 //! Prints the results of all rounds as a table.
 
 use crate::Subject;
-use crate::load::{Figures, Load, quantile};
 use crate::machine::describe;
+use crate::queue::load::{Figures, Load, quantile};
 
 /// One subject with its figures of each round.
 #[derive(Debug)]

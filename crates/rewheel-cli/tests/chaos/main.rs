@@ -24,6 +24,10 @@ mod door;
 mod ledger;
 mod kill_nodes;
 mod pause_nodes;
+#[cfg(any(feature = "test-postgres", feature = "test-redis"))]
+mod restart_nodes;
+#[cfg(any(feature = "test-postgres", feature = "test-redis"))]
+mod load;
 mod mixed;
 mod sqlite;
 #[cfg(feature = "test-postgres")]

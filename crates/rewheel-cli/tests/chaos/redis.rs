@@ -10,6 +10,5 @@ mod restart_store;
 mod mixed_restart_store;
 mod pause_store;
 mod lose_second;
-mod load;
 mod high_load;
 mod burst;

@@ -106,15 +106,7 @@ impl Connections {
                 .set_connection_timeout(Some(CONNECT_TIMEOUT))
                 .set_response_timeout(Some(self.timeout)),
         );
-        let connecting = self.runtime.spawn(async move {
-            let client = servers.find().await?;
-            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-            connected.map_err(|error| {
-                let error = judge(error, Stage::Connecting, &servers.address());
-                servers.forget();
-                error
-            })
-        });
+        let connecting = self.runtime.spawn(async move { servers.connect(&config).await });
         let mut connection = match connecting.await {
             Ok(connected) => connected?,
             Err(_) => return Err(StoreError::Closed),

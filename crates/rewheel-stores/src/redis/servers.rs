@@ -67,6 +67,40 @@ impl Servers {
         }
     }
 
+    /// Connects to the server that has the keys.
+    ///
+    /// The nodes of a cluster learn of a failover one after the other. While one of them names a primary that is gone, the next is asked.
+    pub(super) async fn connect(
+        &self,
+        config: &AsyncConnectionConfig,
+    ) -> StoreResult<MultiplexedConnection> {
+        let (mut failed, mut last) = (Vec::new(), None);
+        for _ in 0..self.answers_max() {
+            let client = match self.find().await {
+                Ok(client) => client,
+                Err(error) => return Err(last.unwrap_or(error)),
+            };
+            let server = address(&client);
+            if !failed.contains(&server) {
+                match client.get_multiplexed_async_connection_with_config(config).await {
+                    Ok(connection) => return Ok(connection),
+                    Err(error) => last = Some(judge(error, Stage::Connecting, &server)),
+                }
+                failed.push(server);
+            }
+            self.forget();
+        }
+        Err(last.unwrap_or_else(no_node))
+    }
+
+    /// Returns how many nodes can be asked for the server that has the keys, and one more: what is known may be old.
+    fn answers_max(&self) -> usize {
+        match self {
+            Servers::One(_) => 1,
+            Servers::Cluster(cluster) => 1 + cluster.seeds.len().max(cluster.known().nodes.len()),
+        }
+    }
+
     /// Returns host and port of the server, for errors.
     pub(super) fn address(&self) -> String {
         match self {
@@ -137,14 +171,13 @@ impl Cluster {
             if let Some(primary) = &known.primary {
                 return Ok(primary.clone());
             }
+            let from = known.asked;
             known.asked += 1;
-            let mut nodes = known.nodes.clone();
-            if !nodes.is_empty() {
-                let from = known.asked % nodes.len();
-                nodes.rotate_left(from);
-            }
-            nodes.extend(self.seeds.iter().cloned());
-            nodes
+            let in_turn = |nodes: &[Client]| {
+                let (later, first) = nodes.split_at(from % nodes.len().max(1));
+                [first, later].concat()
+            };
+            [in_turn(&known.nodes), in_turn(&self.seeds)].concat()
         };
         let mut last = None;
         for node in candidates {
@@ -159,9 +192,12 @@ impl Cluster {
                 Err(error) => last = Some(error),
             }
         }
-        let none = || StoreError::Unavailable("no node of the Redis Cluster is known".into());
-        Err(last.unwrap_or_else(none))
+        Err(last.unwrap_or_else(no_node))
     }
+}
+
+fn no_node() -> StoreError {
+    StoreError::Unavailable("no node of the Redis Cluster is known".into())
 }
 
 /// Asks a node for the nodes that have the slot of a key, the primary first, and then all others.

@@ -1,7 +1,8 @@
 //! `burst`: many jobs arrive at once on idle nodes, several times.
 
-use super::pressure::{Pressure, Submitted};
+use super::pressure::Pressure;
 use crate::cell::Settings;
+use crate::load::{self, Submitted};
 use crate::{alone, fault_lasts};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ async fn bursts_lose_nothing_and_leave_idle_nodes_as_cheap_as_before() {
         for nth in 0..REQUESTS {
             submitted.extend(pressure.submit(&format!("burst-{burst}-{nth}"), BATCH).await);
         }
-        pressure.drained(&submitted).await;
+        load::drained(&pressure.cell, &submitted).await;
         pressure.check_pages(&format!("in burst {burst}")).await;
         // What nodes read that have nothing to do, beside the rows that the burst left.
         pressure.count_afresh().await;

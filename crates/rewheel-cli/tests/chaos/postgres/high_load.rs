@@ -1,7 +1,8 @@
 //! `high-load`: more jobs are submitted than the nodes can run, by several clients at once.
 
-use super::pressure::{Pressure, Submitted};
+use super::pressure::Pressure;
 use crate::cell::Settings;
+use crate::load::{self, Submitted};
 use crate::{alone, fault_lasts};
 
 /// Clients that submit at the same time.
@@ -32,7 +33,7 @@ async fn a_backlog_loses_nothing_and_costs_the_same_to_the_end() {
     pressure.count_afresh().await;
     let (first, last) = submitted.split_at(submitted.len() / 2);
     let (first, last) = (first.to_vec(), last.to_vec());
-    pressure.drained(&submitted).await;
+    load::drained(&pressure.cell, &submitted).await;
     pressure.check_pages("until the backlog was gone").await;
     pressure.balance(&[("first half", &first), ("second half", &last)]).await;
 }

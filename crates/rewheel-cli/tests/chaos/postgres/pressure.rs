@@ -2,10 +2,8 @@
 
 use super::database::{Connection, Database};
 use super::server::Server;
-use crate::callee::Call;
 use crate::cell::{Cell, Settings};
-use crate::submitter::post;
-use serde_json::json;
+use crate::load::{self, PATIENCE, Submitted};
 use std::time::{Duration, Instant};
 
 /// Counts the pages that each statement reads.
@@ -30,12 +28,6 @@ const HOT: [&str; 3] = ["lanes", "lane_heads", "claim"];
 const PAGES_CALL: f64 = 150.0;
 const PAGES_ROW: f64 = 30.0;
 
-/// Timeout for anything in these cells; only a failing cell waits for it.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How long one job of a backlog may take; only a failing cell waits for it.
-const DRAIN_MAX: Duration = Duration::from_secs(300);
-
 /// A cell on a server of its own, with a connection to measure.
 pub(crate) struct Pressure {
     pub(crate) cell: Cell,
@@ -44,9 +36,6 @@ pub(crate) struct Pressure {
     /// Ends last.
     _server: Server,
 }
-
-/// Jobs that were acknowledged, with the time of their submit.
-pub(crate) type Submitted = Vec<(String, Instant)>;
 
 impl Pressure {
     /// Returns `None` and prints it if PostgreSQL is not installed.
@@ -71,31 +60,9 @@ impl Pressure {
         submitted
     }
 
-    /// Submits jobs in one request, to the nodes in turn until one acknowledges them.
+    /// Submits jobs in one request.
     pub(crate) async fn submit(&self, name: &str, jobs: usize) -> Submitted {
-        let job = |n| json!({"kind": "work", "payload": {}, "key": format!("{name}-{n}")});
-        let body = json!({ "jobs": (0..jobs).map(job).collect::<Vec<_>>() });
-        let started = Instant::now();
-        for node in self.cell.nodes.iter().cycle() {
-            match post(&self.cell.client, &format!("{}/v1/jobs/batch", node.url), &body).await {
-                Ok(answer) => {
-                    let results = answer["results"].as_array().unwrap().iter();
-                    let id = |result: &serde_json::Value| result["id"].as_str().unwrap().to_owned();
-                    return results.map(|result| (id(result), started)).collect();
-                }
-                Err(why) => assert!(started.elapsed() < PATIENCE, "no node takes jobs: {why}"),
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        unreachable!("a cell has nodes")
-    }
-
-    /// Waits until each job was answered with success.
-    pub(crate) async fn drained(&self, submitted: &Submitted) {
-        let ran = |call: &Call| call.answered.is_some_and(|status| status.is_success());
-        for (id, _) in submitted {
-            self.cell.callee.wait_for(id, DRAIN_MAX, |calls| calls.iter().any(ran)).await;
-        }
+        load::submit(&self.cell, name, jobs).await
     }
 
     /// Leaves the dead rows of an hour behind: in the lanes that have jobs, and of the holders that live.
@@ -170,27 +137,9 @@ impl Pressure {
         );
     }
 
-    /// Waits until all jobs have ended, checks every guarantee, and prints how long jobs waited for their first call.
+    /// Waits until all jobs have ended, and checks every guarantee.
     pub(crate) async fn balance(self, phases: &[(&str, &Submitted)]) {
-        let all = phases.iter().flat_map(|(_, submitted)| submitted.iter());
-        let ids: Vec<String> = all.map(|(id, _)| id.clone()).collect();
-        self.cell.balance(&ids).await;
-        for (when, submitted) in phases {
-            let mut waits: Vec<Duration> = submitted
-                .iter()
-                .filter_map(|(id, at)| Some(self.cell.callee.calls_of(id).first()?.at - *at))
-                .collect();
-            waits.sort_unstable();
-            let quantile = |part: usize| {
-                let wait = waits.get(waits.len() * part / 100).copied();
-                wait.unwrap_or_default().as_secs_f64() * 1e3
-            };
-            println!(
-                "{when}: submit to first call p50 {:.0} ms, p99 {:.0} ms",
-                quantile(50),
-                quantile(99)
-            );
-        }
+        load::balance(&self.cell, phases).await;
         let Pressure { cell, database, visitor, _server } = self;
         drop((cell, visitor));
         database.remove().await;

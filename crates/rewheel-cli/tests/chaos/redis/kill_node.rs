@@ -1,72 +1,19 @@
 //! `kill-node`: one of three nodes is killed every second.
 
 use super::server::Server;
-use crate::cell::{Cell, Settings, name};
-use crate::{alone, fault_lasts};
-use serde_json::json;
-use std::time::{Duration, Instant};
+use crate::{alone, kill_nodes};
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_by_killing_nodes() {
     let _alone = alone().await;
     let server = Server::start();
-    let mut cell = Cell::start(&server.store(), Settings::default()).await;
-    let submitter = cell.submit_on();
-    kill_in_turn(&mut cell).await;
-    let acknowledged = submitter.end().await;
-    cell.balance(&acknowledged).await;
+    kill_nodes::lose_nothing(&server.store()).await;
 }
 
-/// Kills and restarts one node after the other, one every second.
-pub(crate) async fn kill_in_turn(cell: &mut Cell) {
-    let started = Instant::now();
-    let mut kills = 0;
-    while started.elapsed() < fault_lasts() {
-        let index = kills % cell.nodes.len();
-        cell.nodes[index].kill().await;
-        cell.restart(index).await;
-        kills += 1;
-        let next = Duration::from_secs(kills as u64).saturating_sub(started.elapsed());
-        tokio::time::sleep(next).await;
-    }
-    println!("{kills} kills");
-}
-
-/// Kills a node in the middle of twenty attempts; other nodes must take them over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_a_killed_node_run_elsewhere_after_its_lease() {
     let _alone = alone().await;
     let server = Server::start();
-    let mut cell = Cell::start(&server.store(), Settings::default()).await;
-    let within = Duration::from_secs(4) + cell.slowness();
-    let mut held = Vec::new();
-    for n in 0..20 {
-        let job = json!({"kind": "held", "payload": {}, "key": format!("held-{n}")});
-        held.push(cell.submit_to(0, job, within).await);
-    }
-    let mut of_the_killed = Vec::new();
-    for id in &held {
-        let calls = cell.callee.wait_for(id, within, |calls| !calls.is_empty()).await;
-        if calls[0].node == name(0) {
-            of_the_killed.push(id);
-        }
-    }
-    assert!(!of_the_killed.is_empty(), "the node that was asked ran nothing");
-    cell.nodes[0].kill().await;
-    let killed = Instant::now();
-    let mut last = killed;
-    for id in &of_the_killed {
-        let calls = cell.callee.wait_for(id, within, |calls| calls.len() > 1).await;
-        assert_ne!(calls[1].node, name(0));
-        last = last.max(calls[1].at);
-    }
-    println!(
-        "{} jobs ran elsewhere {:.2} s after their node was killed",
-        of_the_killed.len(),
-        (last - killed).as_secs_f64()
-    );
-    cell.callee.release_first();
-    cell.callee.release_second();
-    cell.restart(0).await;
-    cell.balance(&held).await;
+    kill_nodes::takeover(&server.store(), Some("1s"), Duration::from_secs(4)).await;
 }

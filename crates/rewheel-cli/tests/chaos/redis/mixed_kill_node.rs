@@ -1,9 +1,9 @@
 //! `mixed-kill-node`: one of three nodes is killed every second, with jobs that use every feature.
 
-use super::kill_node::kill_in_turn;
 use super::server::Server;
 use crate::alone;
 use crate::cell::Cell;
+use crate::kill_nodes::kill_in_turn;
 use crate::mixed::Mixed;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

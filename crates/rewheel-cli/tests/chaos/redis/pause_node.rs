@@ -1,73 +1,11 @@
 //! `pause-node`: a node is paused for longer than its lease, and then resumed.
 
 use super::server::Server;
-use crate::cell::{Cell, Settings, name};
-use crate::{alone, fault_lasts};
-use serde_json::json;
-use std::time::{Duration, Instant};
-
-/// Timeout for anything in this cell; only a failing cell waits for it.
-const WITHIN: Duration = Duration::from_secs(60);
+use crate::{alone, pause_nodes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_node_cannot_settle_what_was_taken_over() {
     let _alone = alone().await;
     let server = Server::start();
-    let cell = Cell::start(&server.store(), Settings::default()).await;
-    let submitter = cell.submit_on();
-    let (mut acknowledged, mut late) = (Vec::new(), 0);
-    let started = Instant::now();
-    for round in 0.. {
-        if round > 0 && started.elapsed() > fault_lasts() {
-            break;
-        }
-        let (held, of_the_paused) = pause(&cell, round, round % cell.nodes.len()).await;
-        late += of_the_paused;
-        acknowledged.extend(held);
-    }
-    acknowledged.extend(submitter.end().await);
-    cell.balance(&acknowledged).await;
-    println!("{late} attempts of paused nodes ended after their jobs had been taken over");
-}
-
-/// Pauses one node in the middle of attempts that succeed while it is paused.
-///
-/// Returns the jobs, and how many of them belonged to that node.
-async fn pause(cell: &Cell, round: usize, index: usize) -> (Vec<String>, usize) {
-    let mut held = Vec::new();
-    for n in 0..10 {
-        let job = json!({"kind": "held", "payload": {}, "key": format!("held-{round}-{n}")});
-        held.push(cell.submit_to(index, job, WITHIN).await);
-    }
-    let mut of_the_paused = Vec::new();
-    for id in &held {
-        let calls = cell.callee.wait_for(id, WITHIN, |calls| !calls.is_empty()).await;
-        if calls[0].node == name(index) {
-            of_the_paused.push(id);
-        }
-    }
-    assert!(!of_the_paused.is_empty(), "the node that was asked ran nothing");
-    cell.nodes[index].pause();
-    for id in &of_the_paused {
-        let calls = cell.callee.wait_for(id, WITHIN, |calls| calls.len() > 1).await;
-        assert_ne!(calls[1].node, name(index));
-    }
-    // The responses wait in the paused node's sockets; it will read them first.
-    cell.callee.release_first();
-    for id in &of_the_paused {
-        cell.callee.wait_for(id, WITHIN, |calls| calls[0].answered.is_some()).await;
-    }
-    cell.nodes[index].go_on();
-    // It works again, as a new holder.
-    let probe = json!({"kind": "steady", "payload": {}, "key": format!("probe-{round}")});
-    let probe = cell.submit_to(index, probe, WITHIN).await;
-    cell.callee.wait_for(&probe, WITHIN, |calls| !calls.is_empty()).await;
-    let leased = cell.jobs("state=leased&kind=held&").await;
-    for id in &of_the_paused {
-        assert!(leased.contains_key(*id), "{id} was settled by the one that was paused");
-    }
-    cell.callee.release_second();
-    let count = of_the_paused.len();
-    held.push(probe);
-    (held, count)
+    pause_nodes::settle_nothing_late(&server.store()).await;
 }

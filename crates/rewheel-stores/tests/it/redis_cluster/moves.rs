@@ -7,7 +7,8 @@ use rewheel_core::store::{
 };
 use rewheel_core::{Actor, NewJob, NewKind};
 use rewheel_stores::{RedisOptions, RedisStore};
-use rewheel_testkit::RedisCluster;
+use rewheel_testkit::{RedisCluster, RedisProcess};
+use std::path::Path;
 use std::time::Duration;
 
 /// All keys of the store begin with this.
@@ -85,6 +86,47 @@ async fn a_store_works_on_after_a_replica_took_over() {
     assert_eq!(cluster.wait_for_new_primary(PREFIX, new), old);
     insert(&store, &jobs(&random, 5, 10)).await;
     assert_eq!(live(&store).await.unwrap(), 20);
+}
+
+/// Starts a node of a cluster that does not notice when the others are gone.
+fn slow_node(folder: &Path, name: &str, slots: Option<&str>) -> RedisProcess {
+    let folder = folder.join(name);
+    std::fs::create_dir(&folder).unwrap();
+    let settings = "--cluster-enabled yes --cluster-node-timeout 600000 \
+                    --appendonly yes --appendfsync always";
+    let node = RedisProcess::start(&folder, settings);
+    if let Some(slots) = slots {
+        let range: Vec<&str> = slots.split(' ').collect();
+        node.command::<()>(&[&["CLUSTER", "ADDSLOTSRANGE"], range.as_slice()].concat());
+    }
+    node
+}
+
+/// The nodes of a cluster learn of a failover one after the other: the first that is asked may still name the primary that is gone.
+#[tokio::test]
+async fn a_store_asks_the_next_node_when_one_names_a_primary_that_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (late, new) =
+        (slow_node(folder.path(), "late", None), slow_node(folder.path(), "new", Some("0 16383")));
+    let mut gone = slow_node(folder.path(), "gone", Some("0 16383"));
+    let port = |node: &RedisProcess| node.port().to_string();
+    late.command::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port(&gone)]);
+    for _ in 0..TRIES_MAX {
+        if late.command::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    gone.kill();
+
+    let url = |nodes: [&RedisProcess; 2]| {
+        format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", port(nodes[0]), port(nodes[1]))
+    };
+    let store = RedisStore::open(&url([&late, &new])).await.expect("the new primary is asked");
+    assert_eq!(live(&store).await.unwrap(), 0);
+    let error = RedisStore::open(&url([&late, &late])).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(error.to_string().contains(&port(&gone)), "{error}");
 }
 
 /// While a slot moves, some keys are on the old node and some on the new one. A script there would see half of the store.

@@ -1,0 +1,5 @@
+//! What the measurements of all stores share.
+
+pub mod load;
+pub mod subject;
+pub mod figure;
