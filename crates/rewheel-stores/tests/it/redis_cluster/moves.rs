@@ -91,7 +91,7 @@ async fn a_store_works_on_after_a_replica_took_over() {
 /// Starts a node of a cluster that does not notice when the others are gone.
 fn slow_node(folder: &Path, name: &str, slots: Option<&str>) -> RedisProcess {
     let folder = folder.join(name);
-    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir(&folder).expect("a new folder");
     let settings = "--cluster-enabled yes --cluster-node-timeout 600000 \
                     --appendonly yes --appendfsync always";
     let node = RedisProcess::start(&folder, settings);
