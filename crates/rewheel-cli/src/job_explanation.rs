@@ -18,7 +18,7 @@ pub(crate) fn sentence(job: &Value) -> String {
         "leased" if runs(job) => {
             format!("running attempt {attempt} of {most} on holder {holder}{}", wanted(job))
         }
-        "leased" => waiting(job, &format!("waits on holder {holder}")) + wanted(job),
+        "leased" => waiting(job, &format!("claimed by holder {holder}, waits")) + wanted(job),
         "paused" => {
             format!(
                 "{}; the job waits until an operator resumes it",
@@ -158,7 +158,7 @@ mod tests {
         check(
             "leased",
             json!({"holder": "h"}),
-            "waits on holder h until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
+            "claimed by holder h, waits until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
         );
         check("leased", json!({"holder": "h", "attempt": 2}), "running attempt 2 of 8 on holder h");
         let handler = "paused by its handler; the job waits until an operator resumes it";
@@ -218,7 +218,7 @@ mod tests {
         let snoozed = attempt("snooze");
         let more = |attempt: u32| json!({"holder": "h", "attempt": attempt, "attempts": snoozed});
         check("leased", more(1), "running attempt 1 of 8 on holder h");
-        assert!(sentence(&job("leased", more(0))).starts_with("waits on holder h until"));
+        assert!(sentence(&job("leased", more(0))).starts_with("claimed by holder h, waits until"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub enum Waited {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The job has not ended in this time. It still runs, or waits: ask again with its id.
-    #[error("job {job} has not ended within {}: it is {state} and continues", duration::text(*time_max))]
+    #[error("job {job} has not ended within {}: it is {state}, and this wait did not change it", duration::text(*time_max))]
     TimedOut {
         /// The job.
         job: JobId,

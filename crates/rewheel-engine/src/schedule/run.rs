@@ -96,7 +96,7 @@ fn tell(
 ) {
     let (name, job, kind) = (name(context), context.id(), &schedule.job.kind);
     let (reason, why) = match lost {
-        Lost::Late => (MISSED[0], "no node could submit its job in time"),
+        Lost::Late => (MISSED[0], "no node could submit the job of this instant in time"),
         Lost::Overlap => (MISSED[1], "a job of an earlier instant has not ended"),
     };
     let meter = &shared.reports.meters.kind(kind).missed[lost as usize];

@@ -244,7 +244,7 @@ impl RouteConfig {
 
     /// Checks a route to a job.
     fn check_job(&self, kind: &KindName) -> Result<(), RouteError> {
-        let unused = "does not apply to a job: remove this setting";
+        let unused = "does not apply to a route that submits a job: remove this setting";
         if self.url.is_some() {
             return Err(RouteError::new("url", unused));
         }

@@ -11,11 +11,11 @@
 //!   the past. It then lowers the floor right after the commit. A statement that was running meanwhile does not raise it again, see
 //!   `lowered`.
 //! - Another process, or a transaction that commits late, may write a job there, and this process does not know. A *look* finds it: one
-//!   statement that reads everything below the floors, once per second. With many dead rows a look takes long. Then this process waits
-//!   [`LOOK_SHARE`] times as long before the next look, but at most [`LOOK_MAX`]. In the meantime, once per second, a statement starts
+//!   statement that reads everything below the floors, once per second. With many dead rows a full read takes long. Then this process waits
+//!   [`LOOK_SHARE`] times as long before the next full read, but at most [`LOOK_MAX`]. In the meantime, once per second, a statement starts
 //!   [`LATE`] below the floor. So a job that commits late by at most [`LATE`] is found within a second, and the cost depends on the rate
 //!   of jobs, not on the age of the snapshot.
-//! - If the last look is twice that long ago, statements ignore the floor and read the whole lane. So these limits hold whichever verbs a
+//! - If the last full read is twice that long ago, statements ignore the floor and read the whole lane. So these limits hold whichever verbs a
 //!   process calls.
 
 use rewheel::{Clock, Moment};
@@ -176,7 +176,7 @@ impl Floors {
         let now = self.clock.now();
         let mut known = self.known();
         let (hold, age) = (known.hold, age(known.hold));
-        // A look that was given up never ends.
+        // A full read that was given up never ends.
         if known.looking.is_some_and(|began| now.since(began) < hold)
             || !known.floors.values().any(|floor| now.since(floor.looked) >= age)
         {
@@ -190,7 +190,7 @@ impl Floors {
         Some(Reading { lanes, from, began: now, lowered: known.lowered })
     }
 
-    /// Records what a look found: the earliest due time of each lane that has jobs below its floor.
+    /// Records what a full read found: the earliest due time of each lane that has jobs below its floor.
     pub(super) fn looked(&self, reading: &Reading, found: &[(i32, i64)]) {
         let took = self.clock.now().since(reading.began);
         let mut known = self.known();
@@ -264,7 +264,7 @@ pub(super) fn hold_after(took: Duration) -> Duration {
     took.saturating_mul(LOOK_SHARE).clamp(LOOK_EVERY, LOOK_MAX)
 }
 
-/// Returns whether a look takes so long that the time until the next one is longer than usual.
+/// Returns whether a full read takes so long that the time until the next one is longer than usual.
 pub(super) fn is_long(hold: Duration) -> bool {
     hold > LOOK_EVERY
 }
@@ -353,7 +353,7 @@ mod tests {
         let look = floors.look().expect("it is time");
         assert_eq!((&look.lanes, &look.from), (&vec![1], &vec![EDGE]));
         assert!(floors.look().is_none(), "one is under way");
-        // A claim from the floor is running, and knows nothing of what the look finds.
+        // A claim from the floor is running, and knows nothing of what the full read finds.
         let reading = floors.of(&[1]);
         floors.looked(&look, &[(1, 30)]);
         end(&floors, &reading, i64::MAX);
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(floor(&floors), EDGE);
         clock.advance(Duration::from_nanos(1));
         assert_eq!((floor(&floors), floors.peek().from), (i64::MIN, vec![i64::MIN]));
-        // That was as good as a look.
+        // That was as good as a full read.
         claim(&floors, i64::MAX);
         assert_eq!(floor(&floors), EDGE);
         assert!(floors.look().is_none());

@@ -5,11 +5,11 @@ use rewheel::{Clock, Moment};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How far below the first list of a claim the next look starts. One statement takes the number of a list and commits it: rarely do that
+/// How far below the first list of a claim the next full read starts. One statement takes the number of a list and commits it: rarely do that
 /// many others commit in between.
 const LISTS_LATE: i64 = 8;
 
-/// Up to when looks for rows by their time found none: those of overdue jobs and of deadlines. The next look starts [`LATE`] below that,
+/// Up to when looks for rows by their time found none: those of overdue jobs and of deadlines. The next full read starts [`LATE`] below that,
 /// and every so often at the very beginning, as with lanes.
 #[derive(Debug)]
 pub(super) struct LookFloor {
@@ -29,7 +29,7 @@ struct Clean {
     hold: Duration,
 }
 
-/// From where one look starts.
+/// From where one full read starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LookFrom {
     pub(super) at: i64,
@@ -94,14 +94,14 @@ impl LookFloor {
         }
     }
 
-    /// Lowers the floor to the time of a row that was written: the next look finds it.
+    /// Lowers the floor to the time of a row that was written: the next full read finds it.
     pub(super) fn lower(&self, at: i64) {
         if let Some(clean) = self.known().as_mut() {
             clean.at = clean.at.min(at);
         }
     }
 
-    /// Records that a look found something: the next one starts at the very beginning.
+    /// Records that a full read found something: the next one starts at the very beginning.
     pub(super) fn found(&self) {
         *self.known() = None;
     }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((floor.from().at, floor.from().list), (NOW + 1 - LATE_MS, 500 - 8));
         floor.lower(NOW - 99);
         assert_eq!(floor.from().at, NOW - 99 - LATE_MS);
-        // The first look began five seconds ago.
+        // The first full read began five seconds ago.
         clock.advance(Duration::from_millis(4_900));
         assert_eq!(floor.from().at, i64::MIN);
         floor.found_nothing(floor.from(), NOW, None);
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((floor.peek().at, floor.peek().list), (NOW - LATE_MS, 500 - 8));
         // That look took no time: an exact count takes no time either.
         assert_eq!(floor.peek_if_long().at, i64::MIN);
-        // It is time to look at everything, but a count leaves that to the next look.
+        // It is time to look at everything, but a count leaves that to the next full read.
         clock.advance(Duration::from_secs(1));
         assert_eq!((floor.from().at, floor.peek().at), (i64::MIN, NOW - LATE_MS));
         clock.advance(Duration::from_secs(1));

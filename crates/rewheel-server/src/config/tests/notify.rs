@@ -125,7 +125,7 @@ fn a_route_to_a_job_submits_for_dead_letters_of_other_kinds() {
     let to = "to = \"job:refund\"\n";
     check_route(
         &format!("{to}url = \"https://a.example\""),
-        "5: notify.route.1.url: does not apply to a job",
+        "5: notify.route.1.url: does not apply to a route that submits a job",
     );
     check_route(
         &format!("{to}events = [\"takeover\"]"),

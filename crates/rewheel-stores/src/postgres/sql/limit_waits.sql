@@ -2,7 +2,7 @@
 -- $1 is the clock offset; $2 and $3 name the limits; $4 is the concurrency of each. Contract: ReadStore::limit_waits.
 -- Reads leased jobs only, once for all limits: those on the shelf `held`, and, for limits that those do not fill, the jobs of listed
 -- claims that are still on the shelf `due`.
--- $5 is the time up to which a look found nothing to take over, and $6 the first list then, as in sweep_look: no job of a living holder
+-- $5 is the time up to which a full read found nothing to take over, and $6 the first list then, as in sweep_look: no job of a living holder
 -- became overdue before, and no holder that died before has jobs. So the count does not read dead rows from before that time.
 WITH RECURSIVE start AS MATERIALIZED (
     -- After the clock was put back, new leases may end before $5.

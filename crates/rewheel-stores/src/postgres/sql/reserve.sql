@@ -2,7 +2,7 @@
 -- SubmitStore::reserve. Indexes: lanes_tenant, jobs_due, jobs_paused, jobs_blocked, and jobs_held, whose rows are limited by the
 -- concurrency of the holders.
 -- $3 and $4 are lanes in the order of their numbers, and their floors: the due time below which only jobs of listed claims are counted.
--- $5 and $6 are the time up to which a look found nothing to take over, and the first list then, as in limit_waits. $7 is the clock offset.
+-- $5 and $6 are the time up to which a full read found nothing to take over, and the first list then, as in limit_waits. $7 is the clock offset.
 -- These say where to start, so that the count does not read dead rows.
 WITH RECURSIVE start AS MATERIALIZED (
     -- After the clock was put back, new leases may end before $5.

@@ -22,7 +22,7 @@ const LINES_MAX: u64 = 500;
 /// How often to look at the whole list. It is needed only for lines that a node took off the list before it died.
 const WHOLE_EVERY: Duration = Duration::from_secs(10);
 
-/// From which transaction on the next look reads the list. Those before it were seen to the end by the look before. Without it, a look
+/// From which transaction on the next check reads the list. Those before it were seen to the end by the check before. Without it, a check
 /// would read all dead rows of the list while an old snapshot keeps them.
 #[derive(Debug)]
 pub(in super::super) struct ChecksFrom {
@@ -93,7 +93,7 @@ impl PostgresStore {
     }
 }
 
-/// Returns whether lines are listed, and where the next look starts.
+/// Returns whether lines are listed, and where the next check starts.
 async fn look(session: &Session<'_>, from: i64) -> Result<(bool, i64), VerbError> {
     let row = session.one(&GROUP_CHECKS_LOOK, &[&from]).await?;
     Ok((row.try_get(0)?, row.try_get(1)?))

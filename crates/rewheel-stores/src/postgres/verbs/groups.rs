@@ -2,8 +2,8 @@
 //!
 //! A transaction that ends the head of a line releases the next job itself, without waiting. It may not see a job that another transaction
 //! stores at the same time, and that transaction may still see the old head. It passes over a line whose next job another transaction has
-//! locked. So each transaction that stores, ends or locks a job of a group looks at its line again after the commit: the last look sees everything.
-//! A process that dies before its look leaves the rest to `release_groups`. A user's transaction lists its lines for the next look of any
+//! locked. So each transaction that stores, ends or locks a job of a group looks at its line again after the commit: the last check sees everything.
+//! A process that dies before its look leaves the rest to `release_groups`. A user's transaction lists its lines for the next check of any
 //! node, see [`group_checks`](super::group_checks).
 
 use super::super::PostgresStore;
@@ -215,7 +215,7 @@ impl PostgresStore {
     }
 }
 
-/// Lists lines for the next look of any node after the commit of a user's transaction.
+/// Lists lines for the next check of any node after the commit of a user's transaction.
 pub(in super::super) async fn list(
     session: &Session<'_>,
     lines: &BTreeSet<Line>,
