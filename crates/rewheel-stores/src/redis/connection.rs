@@ -13,12 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 /// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How often one call follows a slot to another node of a cluster.
 const MOVES_MAX: usize = 5;
+
+/// A call that is dropped after it has waited for this long counts as a failure of its connection: its path may be dead.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// What a connection is for. Each has its own, so that a heartbeat never waits behind large payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub(super) struct Connections {
     pub(super) acknowledged: Acknowledged,
     /// The epoch of the last connection for work; negative before the first.
     epoch: AtomicI64,
+    /// When the store was created, as of that connection; negative before the first.
+    created: AtomicI64,
     timeout: Duration,
     slots: [Mutex<Option<Open>>; 3],
     pub(super) losses: Losses,
@@ -68,6 +74,7 @@ impl Connections {
             clock,
             acknowledged: Acknowledged::default(),
             epoch: AtomicI64::new(-1),
+            created: AtomicI64::new(-1),
             timeout,
             slots: Default::default(),
             losses: Losses::default(),
@@ -127,15 +134,20 @@ impl Connections {
         let server = info.lines().find_map(|line| line.strip_prefix("run_id:"));
         // A host that does not show it cannot be watched.
         let Some(server) = server else { return Ok(()) };
-        let args = Args::default().bytes(server.as_bytes()).pack(self.clock.as_millis());
+        let created = self.created.load(Ordering::Relaxed);
+        let known = (created >= 0).then_some(created as f64);
+        let args = Args::default().bytes(server.as_bytes()).maybe_number(known);
+        let args = args.pack(self.clock.as_millis());
         let mut command = cmd("EVAL");
         command.arg(&EPOCH.text).arg(1).arg(&self.prefix).arg(args);
-        let floor: Result<String, _> = command.query_async(connection).await;
-        let floor = floor.map_err(|error| {
+        let answer: Result<[String; 2], _> = command.query_async(connection).await;
+        let [floor, created] = answer.map_err(|error| {
             self.servers.follow(&error);
             self.refusal(error, stage)
         })?;
-        let epoch = floor.parse().map_err(|_| unreadable("an epoch"))?;
+        let number = |text: String| text.parse().map_err(|_| unreadable("an epoch"));
+        let epoch = number(floor)?;
+        self.created.store(number(created)?, Ordering::Relaxed);
         let before = self.epoch.swap(epoch, Ordering::Relaxed);
         if before >= 0 && before != epoch {
             tracing::warn!(
@@ -166,10 +178,13 @@ impl Connections {
         let mut moves = 0;
         loop {
             let (number, mut connection) = self.open(place).await?;
+            let mut waiting =
+                Waiting { connections: self, place, number, since: Some(Instant::now()) };
             let answer = match connection.send_packed_command(command).await {
                 Ok(Value::ServerError(error)) => Err(error.into()),
                 answer => answer,
             };
+            waiting.since = None;
             match answer {
                 Err(error) if ends_connection(&error) => {
                     self.forget(place, number).await;
@@ -247,5 +262,28 @@ impl Connections {
             return StoreError::Unavailable(why.into());
         }
         judge(error, stage, &address)
+    }
+}
+
+/// A call that waits for its answer. Dropped before that, it gives up its connection if it has waited for long.
+struct Waiting<'c> {
+    connections: &'c Connections,
+    place: Use,
+    number: u64,
+    /// `None` once it has an answer.
+    since: Option<Instant>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.since.is_none_or(|since| since.elapsed() < SLOW) {
+            return;
+        }
+        // If it is locked, another call replaces the connection at this moment.
+        if let Ok(mut slot) = self.connections.slots[self.place as usize].try_lock()
+            && slot.as_ref().is_some_and(|(current, _)| *current == self.number)
+        {
+            *slot = None;
+        }
     }
 }

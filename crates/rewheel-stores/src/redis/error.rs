@@ -27,7 +27,7 @@ pub(super) fn unreadable(what: &str) -> StoreError {
 }
 
 /// The code at the start of an error's text, also of one that a script passes on.
-fn code(error: &RedisError) -> String {
+pub(super) fn code(error: &RedisError) -> String {
     let text = error.detail().unwrap_or_default();
     match error.code() {
         // A script that fails repeats the error of its command.
@@ -72,6 +72,9 @@ pub(super) fn judge(error: RedisError, stage: Stage, address: &str) -> StoreErro
         "RESERVED" => {
             StoreError::Unavailable(told("a large batch with the same keys is being stored"))
         }
+        "GIVENUP" => StoreError::Unavailable(told(
+            "another node has deleted the first parts of this batch, because it took too long; send the batch again",
+        )),
         "TOOOLD" => StoreError::Rejected(told("upgrade this node or worker")),
         "MOVED" | "ASK" | "CROSSSLOT" => {
             let what = format!(

@@ -127,7 +127,7 @@ scripts! {
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::{Effect, all};
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -145,6 +145,20 @@ mod tests {
             assert!(first.starts_with(&format!("-- {}: ", script.name)), "{first}");
             assert!(!script.text.contains("{include"), "{}: an unknown part", script.name);
         }
+    }
+
+    /// A server whose memory is full must not refuse what ends jobs and frees memory, or starts the nodes that do so.
+    #[test]
+    fn only_what_accepts_new_data_is_refused_by_a_full_server() {
+        let spare = include_str!("lua/lib/spare.lua");
+        let writes = all().into_iter().filter(|script| script.effect == Effect::Writes);
+        let refused: Vec<&str> = writes
+            .filter(|script| !script.text.contains(spare))
+            .map(|script| script.name)
+            .collect();
+        // `unstage` begins with a command that deletes.
+        let accept = ["idempotency_begin", "insert", "put_token", "reserve", "stage", "unstage"];
+        assert_eq!(refused, accept);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds the server that has the keys of a store: the only one, or the primary of its slot in a cluster.
 
-use super::error::{Stage, broken, judge};
+use super::error::{Stage, broken, code, judge};
 use super::options::RedisOptions;
 use redis::aio::MultiplexedConnection;
 use redis::{
@@ -133,13 +133,17 @@ impl Servers {
         has_moved
     }
 
-    /// Returns whether a node of a cluster says that it does not have the keys now.
+    /// Returns whether a server says that it does not have the keys now, or is not their primary. Its connection is not used again: behind a
+    /// name or a balancer, the next one leads to the new primary.
     ///
     /// While a slot moves, its node answers ASK. A script must not follow that: the node that gets the keys does not have all of them yet,
     /// and would let the script write as if those did not exist.
     pub(super) fn is_elsewhere(&self, error: &RedisError) -> bool {
-        let codes = ["ASK", "CLUSTERDOWN", "READONLY", "MASTERDOWN"];
-        self.is_cluster() && error.code().is_some_and(|code| codes.contains(&code))
+        match code(error).as_str() {
+            "READONLY" | "MASTERDOWN" => true,
+            "ASK" | "CLUSTERDOWN" => self.is_cluster(),
+            _ => false,
+        }
     }
 
     pub(super) const fn is_cluster(&self) -> bool {

@@ -1,6 +1,6 @@
 -- checkpoint: replaces the payload of a job that the holder has.
 -- Arguments: offset, holder, job, fence, payload.
--- {include base lane job}
+-- {include base spare lane job}
 local j = load({ A[3] })[A[3]]
 if not (j and j.l and j.l.holder == A[2] and j.l.fence == A[4]) then
     return 0

@@ -1,6 +1,6 @@
 -- claim: leases jobs that are due within the horizon to a living holder.
 -- Arguments: offset, holder, limit, visits {lane, limit, timeout, ceiling, grace, horizon}.
--- {include base holder lane job claim}
+-- {include base spare holder lane job claim}
 local holder, left, visits = A[2], A[3], A[4]
 if not alive(holder) then
     return redis.error_reply('DEAD the holder is dead or unknown')

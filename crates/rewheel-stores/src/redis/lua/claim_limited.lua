@@ -1,6 +1,6 @@
 -- claim_limited: leases jobs that are due now to a living holder, within the limits of kinds and tenants for the whole fleet.
 -- Arguments: offset, holder, limit, visits as in claim each with the list of its limits, limits {counter, start, most or false, interval}.
--- {include base holder lane job claim}
+-- {include base spare holder lane job claim}
 local holder, left, visits, limits = A[2], A[3], A[4], A[5]
 if not alive(holder) then
     return redis.error_reply('DEAD the holder is dead or unknown')

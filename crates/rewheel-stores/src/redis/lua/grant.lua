@@ -1,6 +1,6 @@
 -- grant: writes retry budgets that still are as the caller has read them; without new values it only reads.
 -- Arguments: offset, kinds, before, after or false.
--- {include base}
+-- {include base spare}
 local rows = fields('budgets', A[2])
 if not A[4] then
     return { digits(now), rows }

@@ -1,6 +1,6 @@
 -- join: registers a holder; repeating it changes nothing.
 -- Arguments: offset, holder, lease_ttl, format, role, name, owner.
--- {include base holder}
+-- {include base spare holder}
 local raw = redis.call('HGET', P .. 'holders', A[2])
 if raw then
     if struct.unpack('>d', raw) ~= 0 then

@@ -8,18 +8,19 @@ local function expired(name)
 end
 
 local function prune_finished()
-    local ids = expired('expires')
+    local ids, count = expired('expires'), 0
     load(ids)
     for _, id in ipairs(ids) do
         local j = known[id]
         if j then
             j.gone = true
             commit(j)
+            count = count + 1
         else
             redis.call('ZREM', P .. 'expires', id)
         end
     end
-    return #ids
+    return count
 end
 
 -- Deletes results, and remembers for a while that they existed.

@@ -1,6 +1,6 @@
 -- put_kinds: writes a kind that still is as the caller has read it, with an audit entry; or deletes it.
 -- Arguments: offset, origin, name, before or false, after or false, note or false, generation_changed.
--- {include base holder lane audit kind_use}
+-- {include base spare holder lane audit kind_use}
 local name, before, after = A[3], A[4], A[5]
 if (redis.call('HGET', P .. 'kinds', name) or false) ~= before then
     return 'again'

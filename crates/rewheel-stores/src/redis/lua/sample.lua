@@ -1,6 +1,6 @@
 -- sample: reads the cached counts; begins a count if one is due; or ends it.
 -- Arguments: offset, what, then for `begin`: interval_min, cost_factor, count_max; for `end`: begun, cost, text or false.
--- {include base}
+-- {include base spare}
 local row = P .. 'sample'
 if A[2] == 'read' then
     return { digits(now), redis.call('HMGET', row, 'taken', 'text') }

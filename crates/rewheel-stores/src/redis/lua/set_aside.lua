@@ -1,6 +1,6 @@
 -- set_aside: pauses jobs that cannot be read, so that they do not block others.
 -- Arguments: offset, origin, jobs {id, reason}.
--- {include base holder lane job audit group ending}
+-- {include base spare holder lane job audit group ending}
 for _, aside in ipairs(A[3]) do
     local ok, j = pcall(function()
         return load({ aside[1] })[aside[1]]

@@ -1,8 +1,11 @@
 -- stage: keeps a part of a batch that is stored together or not at all, unless one of its jobs is refused. No reader sees it yet.
 -- The last part decides: from then on, the whole batch will be stored, whatever happens to the node.
--- Arguments: offset, batch, again, keep, last, jobs. Without `keep`, it only says what is refused.
+-- Arguments: offset, batch, again, keep, last, jobs, number of the part. Without `keep`, it only says what is refused.
 -- {include base holder lane job audit group store}
-local id, again, keep, last, jobs = A[2], A[3] == 1, A[4] == 1, A[5] == 1, A[6]
+local id, again, keep, last, jobs, number = A[2], A[3] == 1, A[4] == 1, A[5] == 1, A[6], A[7]
+if keep and redis.call('LLEN', P .. 'staged:' .. id) ~= number then
+    return redis.error_reply('GIVENUP the parts before this one are gone')
+end
 local answers, refused, wrong, _, is_reserved = plan(jobs, again, id)
 if is_reserved then
     return redis.error_reply(RESERVED)

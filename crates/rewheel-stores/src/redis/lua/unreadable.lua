@@ -1,7 +1,7 @@
 -- unreadable: returns how many jobs were set aside because they cannot be read, and one of them. Those that people have resumed or ended
 -- since are forgotten.
 -- Arguments: offset.
--- {include base}
+-- {include base spare}
 local rows = redis.call('HGETALL', P .. 'unreadable')
 local count, first, reason = 0, false, false
 for at = 1, #rows, 2 do

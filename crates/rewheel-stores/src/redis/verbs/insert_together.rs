@@ -49,7 +49,7 @@ impl RedisStore {
                 true => Stage::LastPart,
                 false => Stage::Part,
             };
-            match self.stage(batch, part, insert.sent, stage).await {
+            match self.stage(batch, (nth, part), insert.sent, stage).await {
                 Ok((more, refuses)) => {
                     answers.extend(more);
                     if refuses && !is_refused {
@@ -87,7 +87,7 @@ impl RedisStore {
     async fn stage(
         &self,
         batch: JobId,
-        jobs: &[NewJob],
+        (nth, jobs): (usize, &[NewJob]),
         sent: Sent,
         stage: Stage,
     ) -> StoreResult<Staged> {
@@ -96,7 +96,8 @@ impl RedisStore {
             .flag(sent == Sent::Again)
             .flag(stage != Stage::Nothing)
             .flag(stage == Stage::LastPart)
-            .list(Args::lists(jobs.iter().map(|job| new_job(job, None))));
+            .list(Args::lists(jobs.iter().map(|job| new_job(job, None))))
+            .count(nth);
         let [answers, refused] = self.run(&STAGE, args).await?.parts()?;
         let Ok(answers) = answers.clone().list() else {
             return Err(exists(refused.job()?));

@@ -9,8 +9,8 @@ use redis::{Cmd, cmd};
 use rewheel_core::store::{Risk, StoreError, StoreResult};
 use std::collections::HashMap;
 
-/// The oldest release with all commands that the scripts use.
-const OLDEST: (u32, u32) = (6, 2);
+/// The oldest release whose scripts pass on the error of a command as it is.
+const OLDEST: (u32, u32) = (7, 0);
 
 /// The settings of the server that matter. Some hosts do not show them.
 struct Settings(HashMap<String, String>);
@@ -28,7 +28,7 @@ pub(in super::super) async fn check(connections: &Connections) -> StoreResult<()
         && release(version).is_some_and(|release| release < OLDEST)
     {
         let what = format!(
-            "{} runs Redis {version}, which is too old: use 6.2 or later, or Valkey",
+            "{} runs Redis {version}, which is too old: use 7.0 or later, or Valkey",
             connections.servers.address()
         );
         return Err(broken(what, None));

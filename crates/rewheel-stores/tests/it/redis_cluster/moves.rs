@@ -111,8 +111,11 @@ async fn a_store_asks_the_next_node_when_one_names_a_primary_that_is_gone() {
     let mut gone = slow_node(folder.path(), "gone", Some("0 16383"));
     let port = |node: &RedisProcess| node.port().to_string();
     late.command::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port(&gone)]);
+    let works = |node: &RedisProcess| {
+        node.command::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+    };
     for _ in 0..TRIES_MAX {
-        if late.command::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+        if works(&late) && works(&new) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

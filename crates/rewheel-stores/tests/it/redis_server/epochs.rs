@@ -31,7 +31,7 @@ async fn what_a_server_forgot_is_counted_and_no_fence_is_given_twice() {
 
     // This is forgotten: a claim, five results and three jobs.
     let before = store.claim(&claim).await.unwrap();
-    assert!(before.iter().all(|leased| leased.lease().fence.get() == 1));
+    let highest = before.iter().map(|leased| leased.lease().fence).max();
     let done: Vec<_> =
         before[..5].iter().map(|leased| Settlement::succeed(leased.lease())).collect();
     store.settle(holder, &done).await.unwrap();
@@ -49,7 +49,7 @@ async fn what_a_server_forgot_is_counted_and_no_fence_is_given_twice() {
         }
     };
     assert_eq!(after.len(), 10, "the claim was forgotten");
-    assert!(after.iter().all(|leased| leased.lease().fence.get() > 1_000_000_000_000));
+    assert!(after.iter().all(|leased| Some(leased.lease().fence) > highest));
     // A result of the forgotten attempt changes nothing.
     let late = [Settlement::succeed(before[9].lease())];
     assert_eq!(store.settle(holder, &late).await.unwrap(), [Settled::Lost]);
@@ -61,6 +61,37 @@ async fn what_a_server_forgot_is_counted_and_no_fence_is_given_twice() {
     let text = "forgot acknowledged work: 3 submitted jobs are missing, and 5 jobs that had ended run again";
     assert!(risk.message.contains(text), "{}", risk.message);
     assert_eq!(store.books().await.unwrap().missing(), 0);
+}
+
+/// A server without persistence comes back empty. That is noticed as well, and fences still grow.
+#[tokio::test]
+async fn a_server_that_forgot_everything_is_noticed() {
+    let mut server = Server::start("").await;
+    let store = server.open().await.unwrap();
+    let random = Random::thread();
+    let first = holder(&store, &random).await;
+    store.insert(&Insert::new(&jobs(&random, 10, 10))).await.unwrap();
+    let visits = [visit(10)];
+    let claim = Claim { holder: first, visits: &visits, horizon: Duration::ZERO, limit: 1 };
+    let before = store.claim(&claim).await.unwrap();
+    server.kill();
+    server.restart().await;
+
+    // The first call may find the old connection.
+    while let Err(error) = store.books().await {
+        assert!(error.is_transient(), "{error:?}");
+    }
+    // As nodes do that start again.
+    let new = server.open().await.unwrap();
+    let again = holder(&store, &random).await;
+    new.insert(&Insert::new(&jobs(&random, 1, 10))).await.unwrap();
+    let claim = Claim { holder: again, ..claim };
+    let after = store.claim(&claim).await.unwrap();
+    assert!(after[0].lease().fence > before[0].lease().fence);
+    store.sweep(&Sweep::new(again, 10, Retain::default())).await.unwrap();
+    let risks = store.risks().await.unwrap();
+    let lost = risks.iter().find(|risk| risk.name == "failover").expect("the loss is reported");
+    assert!(lost.message.contains("10 submitted jobs are missing"), "{}", lost.message);
 }
 
 /// A restart that forgets nothing is no reason to worry.

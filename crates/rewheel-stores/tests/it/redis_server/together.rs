@@ -1,12 +1,12 @@
 //! Tests batches that are stored together or not at all, and are too large for one script.
 
-use super::server::{Server, holder, jobs};
+use super::server::{Server, holder, jobs, visit};
 use rewheel::Random;
 use rewheel_core::store::{
-    ClockOffset, IfRefused, Insert, Inserted, LeaseStore, ReadStore, Sent, StoreError, SubmitStore,
-    Sweep,
+    Claim, ClockOffset, IfRefused, Insert, Inserted, LeaseStore, ReadStore, Sent, Settlement,
+    StoreError, SubmitStore, Sweep, WorkStore,
 };
-use rewheel_core::{Key, KindName, NewJob, Retain};
+use rewheel_core::{Duplicates, Key, KindName, NewJob, OnDuplicate, Retain};
 use rewheel_stores::RedisStore;
 use std::collections::BTreeSet;
 use std::task::Poll;
@@ -25,9 +25,9 @@ fn together(batch: &[NewJob]) -> Insert<'_> {
 }
 
 /// The keys of staged batches in Redis.
-fn staged(server: &Server) -> BTreeSet<String> {
-    let mut keys: BTreeSet<String> = server.command(&["KEYS", "*staged*"]);
-    keys.extend(server.command::<BTreeSet<String>>(&["KEYS", "*decided*"]));
+fn staged(server: &Server) -> BTreeSet<Vec<u8>> {
+    let mut keys: BTreeSet<Vec<u8>> = server.command(&["KEYS", "*staged*"]);
+    keys.extend(server.command::<BTreeSet<Vec<u8>>>(&["KEYS", "*decided*"]));
     keys
 }
 
@@ -137,6 +137,80 @@ async fn a_batch_that_its_node_has_left_is_ended_by_another() {
         assert_eq!(count(&store).await, (stored, stored));
     }
     panic!("the insert never ends");
+}
+
+/// What was decided is stored, also if a job that it replaces was claimed since, or another job wants one of its keys.
+#[tokio::test]
+async fn nothing_of_a_decided_batch_is_refused() {
+    let server = Server::start("").await;
+    let store = server.open().await.unwrap();
+    let random = Random::thread();
+    let by = holder(&store, &random).await;
+    let mut seen = BTreeSet::new();
+    for waits in 0..1_000 {
+        let name = format!("batch-{waits}");
+        let old = keyed(&random, 1, &name);
+        store.insert(&Insert::new(&old)).await.unwrap();
+        let mut batch = keyed(&random, 300, &name);
+        for job in &mut batch {
+            job.duplicates = Duplicates::new(None, Some(OnDuplicate::Replace), None).unwrap();
+            job.payload = vec![1];
+        }
+        let answer = cut_off(store.insert(&together(&batch)), waits).await;
+        store.insert(&Insert::new(&[])).await.unwrap();
+        if answer.is_some() {
+            assert!(seen.contains(&true), "no batch was decided and not stored");
+            return;
+        }
+        let is_decided = !server.command::<BTreeSet<String>>(&["KEYS", "*decided*"]).is_empty();
+        seen.insert(is_decided);
+        let visits = [visit(1_000)];
+        let claim = Claim { holder: by, visits: &visits, horizon: Duration::ZERO, limit: 1_000 };
+        let claimed = store.claim(&claim).await.unwrap();
+        // One of them submits a job with a key of the batch.
+        let follow_up = keyed(&random, 2, &name).remove(1);
+        let mut done: Vec<_> =
+            claimed.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+        done[0].follow_ups.push(follow_up);
+        store.settle(by, &done).await.unwrap();
+        let again = Insert { sent: Sent::Again, ..together(&batch) };
+        let answers = store.insert(&again).await.unwrap();
+        if is_decided {
+            let refused = answers.iter().filter(|answer| matches!(answer, Inserted::Refused(_)));
+            assert_eq!(refused.count(), 0);
+        }
+        assert_eq!(staged(&server), BTreeSet::new());
+        assert_eq!(store.books().await.unwrap().missing(), 0);
+    }
+    panic!("the insert never ends");
+}
+
+/// A part that comes late does not decide a batch whose first parts are gone.
+#[tokio::test]
+async fn a_batch_that_was_given_up_is_not_decided() {
+    let server = Server::start("").await;
+    let store = server.open().await.unwrap();
+    let clock = ClockOffset::default();
+    let other = server.open_with(clock.clone()).await.unwrap();
+    let random = Random::thread();
+    let by = holder(&other, &random).await;
+    let batch = keyed(&random, 300, "a");
+    let together = together(&batch);
+    let mut insert = Box::pin(store.insert(&together));
+    // Its first part is staged; then its node is paused.
+    while staged(&server).is_empty() {
+        let polled = std::future::poll_fn(|context| Poll::Ready(insert.as_mut().poll(context)));
+        assert!(polled.await.is_pending());
+        tokio::task::yield_now().await;
+    }
+    clock.advance(Duration::from_secs(30));
+    other.renew(by).await.unwrap();
+    other.sweep(&Sweep::new(by, 100, Retain::default())).await.unwrap();
+    let error = insert.await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(error.to_string().contains("send the batch again"), "{error}");
+    assert_eq!(count(&store).await, (0, 0));
+    assert_eq!(staged(&server), BTreeSet::new());
 }
 
 /// While a batch is staged, no other submit gets one of its keys.

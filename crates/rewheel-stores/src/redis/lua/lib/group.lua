@@ -22,10 +22,11 @@ end
 
 local function leave_line(line, id)
     redis.call('ZREM', P .. 'g:' .. line, id)
+    redis.call('ZREM', P .. 'gd:' .. line, id)
     if redis.call('HGET', P .. 'heads', line) == id then
         redis.call('HDEL', P .. 'heads', line)
     end
-    if redis.call('EXISTS', P .. 'g:' .. line) == 0 then
+    if redis.call('EXISTS', P .. 'g:' .. line, P .. 'gd:' .. line) == 0 then
         redis.call('ZREM', P .. 'lines', line)
     end
 end
@@ -34,6 +35,17 @@ end
 local function dead_blocks(kind)
     local raw = redis.call('HGET', P .. 'kinds', kind)
     return raw and bit.band(string.byte(raw), 4) ~= 0
+end
+
+-- Returns the first member that can be read. Those that cannot are few, and a person repairs them.
+local function first_of(name)
+    local members = redis.call('ZRANGE', name, 0, 15, 'WITHSCORES')
+    for at = 1, #members, 2 do
+        if load({ members[at] })[members[at]] then
+            return { id = members[at], place = tonumber(members[at + 1]) }
+        end
+    end
+    return nil
 end
 
 -- Returns the job to release, if a line has no head.
@@ -48,20 +60,12 @@ local function next_of(line)
     if head and counts(head) then
         return nil
     end
-    local from = 0
-    while true do
-        -- Only dead letters are passed over, and only a few at a time are read.
-        local members = redis.call('ZRANGE', P .. 'g:' .. line, from, from + 15)
-        for _, id in ipairs(members) do
-            if counts(id) then
-                return id
-            end
-        end
-        if #members < 16 then
-            return nil
-        end
-        from = from + 16
+    local letter = blocks and first_of(P .. 'gd:' .. line)
+    local job = first_of(P .. 'g:' .. line)
+    if letter and (not job or letter.place < job.place) then
+        return letter.id
     end
+    return job and job.id
 end
 
 -- Returns the next turn. It is a time, so that turns do not go back after a restore; two in one millisecond differ.

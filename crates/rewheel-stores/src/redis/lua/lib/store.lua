@@ -87,9 +87,10 @@ local function holder_of_key(batch, field)
     return { job = string.sub(row, 1, 16), hash = string.sub(row, 17, 48), waits = waits, state = state or j and state_of(j) or 'S', j = j }
 end
 
-local function answer_by_key(new, owner)
+local function answer_by_key(new, owner, batch)
     if owner.hash ~= new[HASH] then
-        return { 'X', 'R', owner.job }
+        -- A batch that was decided is stored. The key's job waited then, and was claimed since: it gives up the key.
+        return not batch.is_decided and { 'X', 'R', owner.job } or nil
     end
     if owner.within then
         return { 'W', owner.job }
@@ -121,14 +122,8 @@ local function refusal(new)
     return holder and { 'X', 'H', holder }
 end
 
--- What an earlier call with the same jobs has done, if this is a repetition.
-local function done_before(new, batch, at)
-    if batch.bodies[at] then
-        return { 'U', new[ID], state_of(load({ new[ID] })[new[ID]]) }
-    end
-    if batch.ids[new[ID]] then
-        return { 'W', new[ID] }
-    end
+-- Returns the job that this one has replaced. Also a first call may find one: it came late, after its repetition.
+local function replaced_before(new)
     local replaced = new[REPLACES] == 1 and redis.call('HGET', P .. 'replaced', new[ID])
     if replaced then
         local j = load({ replaced })[replaced]
@@ -137,9 +132,20 @@ local function done_before(new, batch, at)
     return nil
 end
 
+-- What an earlier call with the same jobs has done, if this is a repetition.
+local function done_before(new, batch, at)
+    if batch.bodies[at] then
+        return { 'U', new[ID], state_of(load({ new[ID] })[new[ID]]) }
+    end
+    if batch.ids[new[ID]] then
+        return { 'W', new[ID] }
+    end
+    return nil
+end
+
 -- Decides about one job. Returns its answer, or an error for the whole batch.
 local function plan_one(new, batch, at, again)
-    local before = again and done_before(new, batch, at)
+    local before = again and done_before(new, batch, at) or replaced_before(new)
     if before then
         return before
     end
@@ -147,12 +153,20 @@ local function plan_one(new, batch, at, again)
     if wrong then
         return wrong
     end
+    local row = new[FIELD] and batch.reserved[new[FIELD]]
+    if row then
+        local same = string.sub(row, 33) == new[HASH]
+        return same and { 'U', string.sub(row, 17, 32), 's' } or { 'X', 'R', string.sub(row, 17, 32) }
+    end
     local owner = new[FIELD] and holder_of_key(batch, new[FIELD])
     if owner then
         if owner.waits and new[REPLACES] == 1 then
             return replace_by_key(new, owner, batch)
         elseif owner.waits or new[UNTIL_CLAIMED] ~= 1 then
-            return answer_by_key(new, owner)
+            local answer = answer_by_key(new, owner, batch)
+            if answer then
+                return answer
+            end
         end
     end
     if new[LIMIT] and not batch.is_decided and is_too_late(new, due_of(new)) then
@@ -169,12 +183,15 @@ local function plan_one(new, batch, at, again)
 end
 
 -- Looks at the keys that staged batches have reserved. Those of the batch `own` count as part of it. Returns whether another has one.
+-- Without `own` the jobs cannot wait for the other batch: a key that it has reserved is taken.
 local function reserved(batch, keyed, own)
     if redis.call('EXISTS', P .. 'staged_keys') == 0 then
         return false
     end
     for at, row in ipairs(fields('staged_keys', keyed)) do
-        if row and string.sub(row, 1, 16) ~= own then
+        if row and not own then
+            batch.reserved[keyed[at]] = row
+        elseif row and string.sub(row, 1, 16) ~= own then
             return true
         elseif row then
             local job = string.sub(row, 17, 32)
@@ -186,16 +203,16 @@ local function reserved(batch, keyed, own)
 end
 
 -- Decides about all jobs. Returns their answers and whether one is refused, or the id that makes the batch impossible.
--- `own`: the staged batch that the jobs belong to, or empty. Without it, reserved keys do not count.
+-- `own`: the staged batch that the jobs belong to, or empty. `is_decided`: whether they must be stored.
 local function plan(jobs, again, own, is_decided)
-    local ids, keyed, batch = {}, {}, { ids = {}, keys = {}, rows = {}, is_decided = is_decided }
+    local ids, keyed, batch = {}, {}, { ids = {}, keys = {}, rows = {}, reserved = {}, is_decided = is_decided }
     for at, new in ipairs(jobs) do
         ids[at] = new[ID]
         if new[FIELD] then
             keyed[#keyed + 1] = new[FIELD]
         end
     end
-    if own and reserved(batch, keyed, own) then
+    if not is_decided and reserved(batch, keyed, own) then
         return nil, false, nil, nil, true
     end
     batch.bodies = fields('body', ids)
