@@ -99,6 +99,21 @@ async fn scripts_and_subscriptions_come_back() {
 }
 
 #[tokio::test]
+async fn a_user_who_may_not_publish_can_release() {
+    let server = Server::start("").await;
+    let user = ["on", "nopass", "~*", "+@all", "resetchannels"];
+    server.command::<()>(&[&["ACL", "SETUSER", "locker"], &user[..]].concat());
+    let url = server.url().replace("redis://", "redis://locker:any@");
+    let locks = Locks::connect(&url).await.unwrap();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    waiting.spawn(locks.lock("a").wait(LONG).lease(LEASE).acquire());
+    eventually(async || locks.inspect("a").await.unwrap().waiting == 1).await;
+    guard.release().await.unwrap();
+    in_time(waiting.join_next()).await.unwrap().unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_released_lock_leaves_no_key_but_the_last_token() {
     let server = Server::start("").await;
     let locks = Locks::connect(&server.url()).await.unwrap();
