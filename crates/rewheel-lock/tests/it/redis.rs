@@ -98,6 +98,33 @@ async fn scripts_and_subscriptions_come_back() {
     eventually(async || backend.wakeups().is_listening()).await;
 }
 
+/// The ids of the connections that have run a script.
+fn connections(server: &Server) -> Vec<String> {
+    let clients: String = server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
+    let scripted = clients.lines().filter(|client| client.contains(" cmd=evalsha "));
+    scripted.filter_map(|client| client.split(' ').next().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_is_left_for_a_new_connection() {
+    let server = Server::start("").await;
+    let locks = Locks::connect(&server.url()).await.unwrap();
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    let before = connections(&server);
+    assert_eq!(before.len(), 1, "{before:?}");
+
+    server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    let error = locks.try_lock("a").await.unwrap_err().to_string();
+    assert!(error.contains("it is a replica"), "{error}");
+    server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+    locks.lock("a").wait(LONG).lease(LEASE).acquire().await.unwrap().release().await.unwrap();
+    eventually(async || {
+        let after = connections(&server);
+        !after.is_empty() && after.iter().all(|id| !before.contains(id))
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_user_who_may_not_publish_can_release() {
     let server = Server::start("").await;
