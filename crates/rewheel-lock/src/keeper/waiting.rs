@@ -85,8 +85,10 @@ impl Keeper {
                 let hold =
                     Hold::new(name.clone(), token, locks.clock.clone(), self.lease_end(asked));
                 if hold.is_lost() {
-                    // The answer took longer than the lease. Asking again starts the lease again, if the lock is still there.
-                    return Ok(Look { rest: Duration::ZERO, reason: Reason::Busy(None) });
+                    // Asking again starts the lease again, if the lock is still there. It is not "busy", so that `fail` gives it back.
+                    let late = "the answer took longer than the lease".into();
+                    let reason = Reason::Unavailable(LockError::Unavailable(late));
+                    return Ok(Look { rest: Duration::ZERO, reason });
                 }
                 Err(Ok(hold))
             }
@@ -130,7 +132,7 @@ impl Keeper {
         }
         // The server may not answer: the caller does not wait for that.
         drop(granted.send(Err(error)));
-        // A request that does not wait and is told "busy" has nothing.
+        // The server told a request that does not wait "busy": it has nothing.
         if !is_busy {
             self.give_back(None).await;
         }

@@ -26,6 +26,8 @@ struct Flaky {
     inner: MemoryBackend,
     hangs: Arc<AtomicBool>,
     fails: Arc<AtomicBool>,
+    /// Makes the answer to a request arrive when its lease has ended by this clock.
+    late: Arc<Mutex<Option<ManualClock>>>,
 }
 
 impl Flaky {
@@ -48,7 +50,11 @@ impl LockBackend for Flaky {
 
     async fn acquire(&self, ask: &Ask<'_>) -> Result<Turn, BackendError> {
         self.pass().await?;
-        self.inner.acquire(ask).await
+        let turn = self.inner.acquire(ask).await;
+        if let Some(clock) = &*self.late.lock().unwrap() {
+            clock.advance(ask.lease);
+        }
+        turn
     }
 
     async fn renew(
@@ -209,6 +215,15 @@ async fn a_request_that_does_not_wait_reports_a_server_that_is_down() {
     backend.hangs.store(true, Ordering::SeqCst);
     let error = in_time(clock.drive(locks.try_lock("a"))).await.unwrap_err();
     assert_eq!(error.to_string(), "the lock server is unavailable: no answer from flaky within 5s");
+}
+
+#[tokio::test]
+async fn a_lock_whose_grant_arrives_after_its_lease_is_given_back() {
+    let World { backend, clock, locks, .. } = world();
+    *backend.late.lock().unwrap() = Some(clock);
+    let error = in_time(locks.lock("a").wait(seconds(0)).lease(LEASE).acquire()).await.unwrap_err();
+    assert!(error.to_string().ends_with("the answer took longer than the lease"), "{error}");
+    eventually(async || locks.inspect("a").await.unwrap().holder.is_none()).await;
 }
 
 #[tokio::test]
