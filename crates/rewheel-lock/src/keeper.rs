@@ -153,7 +153,8 @@ impl Keeper {
                 Ok(released) => {
                     locks.backend.wakeups().wake_next(released);
                     let (token, held) = (hold.token, hold.held_for());
-                    let answer = if released.was_held {
+                    // If the answer to an earlier attempt was lost, that attempt has released the lock.
+                    let answer = if released.was_held || failures > 1 {
                         self.tell(&LockEvent::Released { name, token, held });
                         Ok(())
                     } else {

@@ -28,6 +28,8 @@ struct Flaky {
     fails: Arc<AtomicBool>,
     /// Makes the answer to a request arrive when its lease has ended by this clock.
     late: Arc<Mutex<Option<ManualClock>>>,
+    /// Loses the answer to the next release, after its effect.
+    loses_release: Arc<AtomicBool>,
 }
 
 impl Flaky {
@@ -69,7 +71,11 @@ impl LockBackend for Flaky {
 
     async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
         self.pass().await?;
-        self.inner.release(name, id).await
+        let released = self.inner.release(name, id).await;
+        if self.loses_release.swap(false, Ordering::SeqCst) {
+            return Err(BackendError::Unavailable("the answer was lost".into()));
+        }
+        released
     }
 
     async fn inspect(&self, name: &LockName) -> Result<LockState, BackendError> {
@@ -190,6 +196,20 @@ async fn work_that_ended_counts_although_the_release_failed() {
         locks.inspect("a").await.unwrap().holder.is_none()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_was_lost_does_not_count_as_a_lost_lock() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.loses_release.store(true, Ordering::SeqCst);
+    assert!(matches!(guard.release().await, Err(LockError::Unavailable(_))));
+    eventually(async || {
+        clock.advance(seconds(1));
+        events.seen("released") || events.seen("lost")
+    })
+    .await;
+    assert!(!events.seen("lost"));
 }
 
 #[tokio::test]
