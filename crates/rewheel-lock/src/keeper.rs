@@ -6,12 +6,14 @@
 mod waiting;
 
 use crate::backend::{BackendError, Renewal, RequestId};
-use crate::error::LockError;
-use crate::guard::{EndReply, Grant, Hold};
+use crate::error::{LockError, panic_text};
+use crate::guard::{EndOnDrop, EndReply, Grant, Hold};
 use crate::locks::Locks;
 use crate::name::LockName;
 use crate::observer::{LockEvent, tell};
+use futures_util::FutureExt;
 use rewheel::{Backoff, Jitter, Moment, duration, millis, seconds};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -75,6 +77,7 @@ impl Keeper {
             Ok(hold) => hold,
             Err(error) => return self.fail(granted, error).await,
         };
+        let _end = EndOnDrop(&hold);
         let (end, ended) = oneshot::channel();
         let grant = Grant { hold: Arc::clone(&hold), end };
         // If the request was dropped just now, the guard in it is dropped here, and ends the next line.
@@ -190,17 +193,20 @@ impl Keeper {
         self.give_back(None).await;
     }
 
-    /// Makes a call to the server, which may take this long.
+    /// Makes a call to the server, which may take this long. A panic of the backend is a failed call.
     async fn call<T>(
         &self,
         timeout: Duration,
         call: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
+        let server = self.plan.locks.backend.name();
         tokio::select! {
             biased;
-            answer = call => answer,
+            answer = AssertUnwindSafe(call).catch_unwind() => answer.unwrap_or_else(|panic| {
+                let what = format!("the backend {server} panicked: {}", panic_text(&*panic));
+                Err(BackendError::Broken { what, source: None })
+            }),
             () = self.plan.locks.clock.sleep(timeout) => {
-                let server = self.plan.locks.backend.name();
                 let timeout = duration::text(timeout);
                 Err(BackendError::Unavailable(format!("no answer from {server} within {timeout}").into()))
             }

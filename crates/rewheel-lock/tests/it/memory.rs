@@ -11,6 +11,7 @@ use rewheel_lock::{
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
 async fn open() -> Subject {
     let clock = ClockOffset::default();
@@ -20,12 +21,13 @@ async fn open() -> Subject {
 
 lock_conformance!(open);
 
-/// A server that stops answering, or fails, when it is told to.
+/// A server that stops answering, fails or panics when it is told to.
 #[derive(Clone, Debug, Default)]
 struct Flaky {
     inner: MemoryBackend,
     hangs: Arc<AtomicBool>,
     fails: Arc<AtomicBool>,
+    panics: Arc<AtomicBool>,
     /// Makes the answer to a request arrive when its lease has ended by this clock.
     late: Arc<Mutex<Option<ManualClock>>>,
     /// Loses the answer to the next release, after its effect.
@@ -37,6 +39,7 @@ impl Flaky {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        assert!(!self.panics.load(Ordering::SeqCst), "the backend has a bug");
         if self.fails.load(Ordering::SeqCst) {
             return Err(BackendError::Unavailable("the server is down".into()));
         }
@@ -178,6 +181,68 @@ async fn a_renewal_that_gets_no_answer_is_repeated() {
     })
     .await;
     assert!(!guard.is_lost());
+}
+
+#[tokio::test]
+async fn a_backend_that_panics_is_a_call_that_failed() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.panics.store(true, Ordering::SeqCst);
+    let error = in_time(locks.lock("b").acquire()).await.unwrap_err().to_string();
+    assert!(error.ends_with("the backend flaky panicked: the backend has a bug"), "{error}");
+    clock.advance(LEASE / 3);
+    eventually(async || events.seen("renewal failed")).await;
+    backend.panics.store(false, Ordering::SeqCst);
+    let before = guard.lease_left();
+    eventually(async || {
+        clock.advance(seconds(1));
+        guard.lease_left() > before
+    })
+    .await;
+    in_time(guard.release()).await.unwrap();
+}
+
+/// An observer with a bug.
+#[derive(Debug)]
+struct Panics;
+
+impl LockObserver for Panics {
+    fn observe(&self, event: &LockEvent<'_>) {
+        panic!("{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_observer_that_panics_has_no_effect_on_the_lock() {
+    let locks = Locks::memory().observer(Arc::new(Panics));
+    let guard = in_time(locks.lock("a").lease(LEASE).acquire()).await.unwrap();
+    assert!(!guard.is_lost());
+    in_time(guard.release()).await.unwrap();
+    assert_eq!(locks.inspect("a").await.unwrap().holder, None);
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+#[test]
+fn a_lock_is_lost_with_the_runtime_that_renews_it() {
+    let (first, second) = (runtime(), runtime());
+    let guard = first.block_on(Locks::memory().lock("a").lease(LEASE).acquire()).unwrap();
+    drop(first);
+    second.block_on(async { in_time(guard.lost()).await });
+    assert!(guard.is_lost() && guard.cancel_token().is_cancelled());
+    let error = second.block_on(async { in_time(guard.release()).await }).unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+}
+
+#[test]
+fn a_lock_is_lost_at_the_end_of_its_lease_although_its_runtime_does_not_run() {
+    let (first, second, World { clock, locks, .. }) = (runtime(), runtime(), world());
+    let guard = first.block_on(locks.lock("a").lease(LEASE).acquire()).unwrap();
+    let ends = async { clock.advance(LEASE) };
+    second.block_on(async { in_time(async { tokio::join!(guard.lost(), ends) }).await });
+    assert!(guard.is_lost() && guard.cancel_token().is_cancelled());
 }
 
 #[tokio::test]
