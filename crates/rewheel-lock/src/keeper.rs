@@ -5,7 +5,7 @@
 
 mod waiting;
 
-use crate::backend::{BackendError, Renewal, RequestId};
+use crate::backend::{BackendError, EarlierCalls, Release, Renewal, RequestId};
 use crate::error::{LockError, panic_text};
 use crate::guard::{EndOnDrop, EndReply, Grant, Hold};
 use crate::locks::Locks;
@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use rewheel::{Backoff, Jitter, Moment, duration, millis, seconds};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -44,7 +45,7 @@ pub(crate) struct Plan {
 pub(crate) async fn start(plan: Plan) -> Result<Grant, LockError> {
     let (granted, grant) = oneshot::channel();
     let id = RequestId::new(&plan.locks.random);
-    tokio::spawn(Keeper { plan, id }.run(granted));
+    tokio::spawn(Keeper { plan, id, is_unanswered: AtomicBool::new(false) }.run(granted));
     match grant.await {
         Ok(grant) => grant,
         Err(_) => Err(LockError::Unavailable("the runtime shuts down".into())),
@@ -55,6 +56,8 @@ pub(crate) async fn start(plan: Plan) -> Result<Grant, LockError> {
 struct Keeper {
     plan: Plan,
     id: RequestId,
+    /// Whether a call that asks for the lock failed: it may reach the server later.
+    is_unanswered: AtomicBool,
 }
 
 /// Where the outcome of a request is reported. It is closed if the request was dropped.
@@ -152,7 +155,7 @@ impl Keeper {
     async fn release(&self, hold: &Hold, mut reply: Option<EndReply>) {
         let Plan { locks, name, .. } = &self.plan;
         for failures in 1.. {
-            let error = match self.call(CALL_TIMEOUT, locks.backend.release(name, self.id)).await {
+            let error = match self.leave().await {
                 Ok(released) => {
                     locks.backend.wakeups().wake_next(released);
                     let (token, held) = (hold.token, hold.held_for());
@@ -180,6 +183,16 @@ impl Keeper {
             }
             locks.clock.sleep(RETRY.delay(failures, &locks.random)).await;
         }
+    }
+
+    /// Tells the server that the request has ended.
+    async fn leave(&self) -> Result<Release, BackendError> {
+        let earlier = match self.is_unanswered.load(Ordering::Relaxed) {
+            true => EarlierCalls::Unanswered,
+            false => EarlierCalls::Answered,
+        };
+        let Plan { locks, name, .. } = &self.plan;
+        self.call(CALL_TIMEOUT, locks.backend.release(name, self.id, earlier)).await
     }
 
     /// Reports that the lock is lost. If the server does not know that yet, others get the lock sooner.

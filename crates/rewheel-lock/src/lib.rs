@@ -74,8 +74,8 @@ mod postgres;
 mod redis;
 
 pub use self::backend::{
-    Ask, BackendError, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL, Release,
-    Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL,
+    Release, Renewal, RequestId, Turn,
 };
 pub use self::error::{LockError, RunError};
 pub use self::guard::{HeldLock, LockGuard};

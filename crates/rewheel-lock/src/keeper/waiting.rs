@@ -7,6 +7,7 @@ use crate::guard::Hold;
 use crate::observer::LockEvent;
 use rewheel::{Backoff, Jitter, Moment, millis, seconds};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a waiting request looks at the lock if releases wake it. A look keeps the place if less than two thirds of its time are
@@ -80,7 +81,11 @@ impl Keeper {
         };
         let if_held = if wait.is_zero() { IfHeld::Refuse } else { IfHeld::Wait };
         let ask = Ask { name, id: self.id, owner: &locks.owner, lease: *lease, if_held };
-        match self.call(timeout, locks.backend.acquire(&ask)).await {
+        let answer = self.call(timeout, locks.backend.acquire(&ask)).await;
+        if answer.is_err() {
+            self.is_unanswered.store(true, Ordering::Relaxed);
+        }
+        match answer {
             Ok(Turn::Acquired { token }) => {
                 let hold =
                     Hold::new(name.clone(), token, locks.clock.clone(), self.lease_end(asked));
@@ -145,7 +150,7 @@ impl Keeper {
         // By then, the server has dropped all of it.
         let until = locks.clock.now().plus((*lease).max(PLACE_TTL));
         for failures in 1.. {
-            let left = self.call(CALL_TIMEOUT, locks.backend.release(name, self.id)).await;
+            let left = self.leave().await;
             if let Some((granted, error)) = report.take() {
                 drop(granted.send(Err(error)));
             }

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel::{Clock, ManualClock, seconds};
 use rewheel_core::store::ClockOffset;
 use rewheel_lock::{
-    Ask, BackendError, LockBackend, LockError, LockEvent, LockName, LockObserver, LockState, Locks,
-    MemoryBackend, Release, Renewal, RequestId, RunError, Turn, Wakeups,
+    Ask, BackendError, EarlierCalls, LockBackend, LockError, LockEvent, LockName, LockObserver,
+    LockState, Locks, MemoryBackend, Release, Renewal, RequestId, RunError, Turn, Wakeups,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,6 +32,8 @@ struct Flaky {
     late: Arc<Mutex<Option<ManualClock>>>,
     /// Loses the answer to the next release, after its effect.
     loses_release: Arc<AtomicBool>,
+    /// What each release said about earlier calls.
+    released: Arc<Mutex<Vec<(LockName, EarlierCalls)>>>,
 }
 
 impl Flaky {
@@ -72,9 +74,15 @@ impl LockBackend for Flaky {
         self.inner.renew(name, id, lease).await
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
+        self.released.lock().unwrap().push((name.clone(), earlier));
         self.pass().await?;
-        let released = self.inner.release(name, id).await;
+        let released = self.inner.release(name, id, earlier).await;
         if self.loses_release.swap(false, Ordering::SeqCst) {
             return Err(BackendError::Unavailable("the answer was lost".into()));
         }
@@ -300,6 +308,34 @@ async fn a_request_that_does_not_wait_reports_a_server_that_is_down() {
     backend.hangs.store(true, Ordering::SeqCst);
     let error = in_time(clock.drive(locks.try_lock("a"))).await.unwrap_err();
     assert_eq!(error.to_string(), "the lock server is unavailable: no answer from flaky within 5s");
+}
+
+#[tokio::test]
+async fn a_release_says_whether_an_earlier_call_got_no_answer() {
+    let World { backend, clock, locks, .. } = world();
+    let said = |lock: &str| {
+        let released = backend.released.lock().unwrap();
+        released.iter().find(|(of, _)| of.as_str() == lock).map(|(_, earlier)| *earlier)
+    };
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    assert_eq!(said("a"), Some(EarlierCalls::Answered));
+
+    // The request gives up, and gets no answer either when it leaves.
+    backend.hangs.store(true, Ordering::SeqCst);
+    in_time(clock.drive(locks.try_lock("b"))).await.unwrap_err();
+    eventually(async || said("b") == Some(EarlierCalls::Unanswered)).await;
+    backend.hangs.store(false, Ordering::SeqCst);
+
+    // The request asks again, and gets the lock.
+    backend.fails.store(true, Ordering::SeqCst);
+    let waiting = locks.lock("c").wait(LONG).lease(LEASE).acquire();
+    let recovery = async {
+        tokio::task::yield_now().await;
+        backend.fails.store(false, Ordering::SeqCst);
+    };
+    let (guard, ()) = in_time(clock.drive(async { tokio::join!(waiting, recovery) })).await;
+    guard.unwrap().release().await.unwrap();
+    assert_eq!(said("c"), Some(EarlierCalls::Unanswered));
 }
 
 #[tokio::test]

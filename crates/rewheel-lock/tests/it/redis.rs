@@ -3,10 +3,12 @@
 mod server;
 
 use self::server::Server;
-use crate::subject::{LEASE, LONG, Subject, eventually, in_time};
-use rewheel::{ManualClock, millis};
+use crate::subject::{LEASE, LONG, Subject, eventually, in_time, name};
+use rewheel::{ManualClock, Random, millis};
 use rewheel_core::store::ClockOffset;
-use rewheel_lock::{LockBackend, LockError, Locks, RedisBackend};
+use rewheel_lock::{
+    Ask, EarlierCalls, IfHeld, LockBackend, LockError, Locks, RedisBackend, RequestId, Turn,
+};
 use rewheel_stores::RedisOptions;
 use rewheel_testkit::Prefix;
 use tokio::task::JoinSet;
@@ -138,6 +140,24 @@ async fn a_user_who_may_not_publish_can_release() {
     eventually(async || locks.inspect("a").await.unwrap().waiting == 1).await;
     guard.release().await.unwrap();
     in_time(waiting.join_next()).await.unwrap().unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_arrives_after_its_release_gets_nothing() {
+    let server = Server::start("").await;
+    let backend = connect(&server.url(), &ClockOffset::default()).await;
+    let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+    let late = Ask { name: &name, id, owner: "late", lease: LEASE, if_held: IfHeld::Wait };
+    backend.release(&name, id, EarlierCalls::Unanswered).await.unwrap();
+    assert_eq!(backend.acquire(&late).await.unwrap(), Turn::Busy { holder: None });
+    // It gets no place in line either.
+    let guard = Locks::new(backend.clone()).lock("a").lease(LEASE).acquire().await.unwrap();
+    let turn = backend.acquire(&late).await.unwrap();
+    assert!(matches!(turn, Turn::Busy { holder: Some(_) }), "{turn:?}");
+    assert_eq!(backend.inspect(&name).await.unwrap().waiting, 0);
+    guard.release().await.unwrap();
+    let left: i64 = server.command(&["PTTL", &format!("{{rewheel}}:lock-refused:{id}")]);
+    assert!((1..=120_000).contains(&left), "{left}");
 }
 
 #[tokio::test]
