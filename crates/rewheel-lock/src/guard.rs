@@ -1,10 +1,11 @@
 //! A held lock.
 
 use crate::error::LockError;
+use crate::lease_clock::LeaseClock;
 use crate::name::LockName;
 use crate::reentrancy::Guards;
 use crate::token::FencingToken;
-use rewheel::{CancelToken, Clock, Moment};
+use rewheel::{CancelToken, Moment};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ pub(crate) struct Hold {
     pub(crate) name: LockName,
     pub(crate) token: FencingToken,
     pub(crate) acquired: Moment,
-    clock: Clock,
+    clock: LeaseClock,
     /// When the lease ends by the clock of this process, which started before the server's.
     deadline: Mutex<Moment>,
     pub(crate) ended: CancelToken,
@@ -27,7 +28,7 @@ impl Hold {
     pub(crate) fn new(
         name: LockName,
         token: FencingToken,
-        clock: Clock,
+        clock: LeaseClock,
         deadline: Moment,
     ) -> Arc<Hold> {
         let (acquired, deadline) = (clock.now(), Mutex::new(deadline));
@@ -117,11 +118,17 @@ impl HeldLock {
     ///
     /// This process measures the lease itself, from before each request was sent. So the answer is right even while the server does not
     /// answer, unless the whole process or machine is paused between this call and what follows: only the token helps then.
+    ///
+    /// On Linux, the time that the machine is suspended counts. On other systems, and in a virtual machine that its host pauses, it does
+    /// not: the next renewal notices, within a third of the lease.
     pub fn is_lost(&self) -> bool {
         self.hold.is_lost()
     }
 
     /// Waits until the lock is no longer held. Cancel safe.
+    ///
+    /// Timers do not count the time that the machine is suspended: after it, this returns with the next renewal, within a third of the
+    /// lease.
     pub async fn lost(&self) {
         self.hold.until_lost().await;
     }

@@ -57,6 +57,7 @@ mod locks;
 mod request;
 mod run;
 mod guard;
+mod lease_clock;
 mod keeper;
 mod reentrancy;
 mod wakeups;
