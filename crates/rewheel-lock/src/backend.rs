@@ -133,6 +133,15 @@ pub struct Release {
     pub next: Option<RequestId>,
 }
 
+/// Whether the server has answered every call that a request made before its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlierCalls {
+    /// It has.
+    Answered,
+    /// A call may still be on its way, and may reach the server after the release.
+    Unanswered,
+}
+
 /// A lock as its server sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -190,7 +199,15 @@ pub trait LockBackend: fmt::Debug + Send + Sync {
     ) -> Result<Renewal, BackendError>;
 
     /// Gives up what the request has: the lock or its place in line. Wakes the request that is next.
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError>;
+    ///
+    /// After [`EarlierCalls::Unanswered`], an [`acquire`](LockBackend::acquire) of this request that was sent before has no effect, also
+    /// if it reaches the server later.
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        earlier: EarlierCalls,
+    ) -> Result<Release, BackendError>;
 
     /// Reads the state of a lock.
     async fn inspect(&self, name: &LockName) -> Result<LockState, BackendError>;

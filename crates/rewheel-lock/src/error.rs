@@ -4,6 +4,7 @@ use crate::backend::{BackendError, Holder};
 use crate::name::LockName;
 use crate::token::FencingToken;
 use rewheel_core::store::BoxError;
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
@@ -89,6 +90,12 @@ fn holder_text(holder: Option<&Holder>) -> String {
         }
         None => ", other requests are first in line".to_owned(),
     }
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no text)")
 }
 
 /// The work under a lock did not succeed.

@@ -1,10 +1,11 @@
 //! A held lock.
 
 use crate::error::LockError;
+use crate::lease_clock::LeaseClock;
 use crate::name::LockName;
 use crate::reentrancy::Guards;
 use crate::token::FencingToken;
-use rewheel::{CancelToken, Clock, Moment};
+use rewheel::{CancelToken, Moment};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ pub(crate) struct Hold {
     pub(crate) name: LockName,
     pub(crate) token: FencingToken,
     pub(crate) acquired: Moment,
-    clock: Clock,
+    clock: LeaseClock,
     /// When the lease ends by the clock of this process, which started before the server's.
     deadline: Mutex<Moment>,
     pub(crate) ended: CancelToken,
@@ -27,7 +28,7 @@ impl Hold {
     pub(crate) fn new(
         name: LockName,
         token: FencingToken,
-        clock: Clock,
+        clock: LeaseClock,
         deadline: Moment,
     ) -> Arc<Hold> {
         let (acquired, deadline) = (clock.now(), Mutex::new(deadline));
@@ -52,6 +53,21 @@ impl Hold {
         self.ended.is_cancelled() || self.clock.now() >= self.deadline()
     }
 
+    /// Waits until the lock is lost or released. Cancel safe.
+    ///
+    /// Also waits for the end of the lease itself: the task that keeps the lock may belong to a runtime that does not run any more.
+    pub(crate) async fn until_lost(&self) {
+        while !self.is_lost() {
+            let left = self.deadline().since(self.clock.now());
+            tokio::select! {
+                biased;
+                () = self.ended.cancelled() => {}
+                () = self.clock.sleep(left) => {}
+            }
+        }
+        self.ended.cancel();
+    }
+
     pub(crate) fn held_for(&self) -> Duration {
         self.clock.now().since(self.acquired)
     }
@@ -62,6 +78,22 @@ impl Hold {
 
     fn lock(&self) -> MutexGuard<'_, Moment> {
         self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the users of a lock that it is lost, if the task that keeps it ends without having told them: by a panic, or with its runtime.
+pub(crate) struct EndOnDrop<'h>(pub(crate) &'h Hold);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        let Hold { name, token, ended, .. } = self.0;
+        if !ended.is_cancelled() {
+            tracing::warn!(
+                lock = %name, token = token.get(),
+                "lock not released: its task panicked or the runtime has ended; the lock is free when its lease ends"
+            );
+            ended.cancel();
+        }
     }
 }
 
@@ -86,16 +118,25 @@ impl HeldLock {
     ///
     /// This process measures the lease itself, from before each request was sent. So the answer is right even while the server does not
     /// answer, unless the whole process or machine is paused between this call and what follows: only the token helps then.
+    ///
+    /// On Linux, the time that the machine is suspended counts. On other systems, and in a virtual machine that its host pauses, it does
+    /// not: the next renewal notices, within a third of the lease.
     pub fn is_lost(&self) -> bool {
         self.hold.is_lost()
     }
 
     /// Waits until the lock is no longer held. Cancel safe.
+    ///
+    /// Timers do not count the time that the machine is suspended: after it, this returns with the next renewal, within a third of the
+    /// lease.
     pub async fn lost(&self) {
-        self.hold.ended.cancelled().await;
+        self.hold.until_lost().await;
     }
 
     /// Returns a token that is cancelled when the lock is no longer held, for calls that take one.
+    ///
+    /// The task that renews the lock cancels it. If that task does not run, because it belongs to a runtime that runs nothing at the moment,
+    /// [`lost`](HeldLock::lost) and [`is_lost`](HeldLock::is_lost) still know when the lease has ended.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.hold.ended
     }
@@ -129,6 +170,8 @@ pub(crate) struct Grant {
 pub(crate) type EndReply = oneshot::Sender<Result<(), LockError>>;
 
 /// Holds a lock, and renews it in the background, until it is released.
+///
+/// The runtime that acquired the lock renews it: when that runtime ends, the lock counts as lost.
 ///
 /// Dropping the guard releases the lock in the background: best effort, without an answer. If the runtime ends before, or the server does not
 /// answer, the lock is free when its lease ends. Use [`release`](LockGuard::release) to know. The guard does not stop work when the lock is

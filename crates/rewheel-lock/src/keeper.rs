@@ -5,14 +5,17 @@
 
 mod waiting;
 
-use crate::backend::{BackendError, Renewal, RequestId};
-use crate::error::LockError;
-use crate::guard::{EndReply, Grant, Hold};
+use crate::backend::{BackendError, EarlierCalls, Release, Renewal, RequestId};
+use crate::error::{LockError, panic_text};
+use crate::guard::{EndOnDrop, EndReply, Grant, Hold};
 use crate::locks::Locks;
 use crate::name::LockName;
 use crate::observer::{LockEvent, tell};
+use futures_util::FutureExt;
 use rewheel::{Backoff, Jitter, Moment, duration, millis, seconds};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -42,7 +45,7 @@ pub(crate) struct Plan {
 pub(crate) async fn start(plan: Plan) -> Result<Grant, LockError> {
     let (granted, grant) = oneshot::channel();
     let id = RequestId::new(&plan.locks.random);
-    tokio::spawn(Keeper { plan, id }.run(granted));
+    tokio::spawn(Keeper { plan, id, is_unanswered: AtomicBool::new(false) }.run(granted));
     match grant.await {
         Ok(grant) => grant,
         Err(_) => Err(LockError::Unavailable("the runtime shuts down".into())),
@@ -53,6 +56,8 @@ pub(crate) async fn start(plan: Plan) -> Result<Grant, LockError> {
 struct Keeper {
     plan: Plan,
     id: RequestId,
+    /// Whether a call that asks for the lock failed: it may reach the server later.
+    is_unanswered: AtomicBool,
 }
 
 /// Where the outcome of a request is reported. It is closed if the request was dropped.
@@ -75,6 +80,7 @@ impl Keeper {
             Ok(hold) => hold,
             Err(error) => return self.fail(granted, error).await,
         };
+        let _end = EndOnDrop(&hold);
         let (end, ended) = oneshot::channel();
         let grant = Grant { hold: Arc::clone(&hold), end };
         // If the request was dropped just now, the guard in it is dropped here, and ends the next line.
@@ -149,11 +155,12 @@ impl Keeper {
     async fn release(&self, hold: &Hold, mut reply: Option<EndReply>) {
         let Plan { locks, name, .. } = &self.plan;
         for failures in 1.. {
-            let error = match self.call(CALL_TIMEOUT, locks.backend.release(name, self.id)).await {
+            let error = match self.leave().await {
                 Ok(released) => {
                     locks.backend.wakeups().wake_next(released);
                     let (token, held) = (hold.token, hold.held_for());
-                    let answer = if released.was_held {
+                    // If the answer to an earlier attempt was lost, that attempt has released the lock.
+                    let answer = if released.was_held || failures > 1 {
                         self.tell(&LockEvent::Released { name, token, held });
                         Ok(())
                     } else {
@@ -178,6 +185,16 @@ impl Keeper {
         }
     }
 
+    /// Tells the server that the request has ended.
+    async fn leave(&self) -> Result<Release, BackendError> {
+        let earlier = match self.is_unanswered.load(Ordering::Relaxed) {
+            true => EarlierCalls::Unanswered,
+            false => EarlierCalls::Answered,
+        };
+        let Plan { locks, name, .. } = &self.plan;
+        self.call(CALL_TIMEOUT, locks.backend.release(name, self.id, earlier)).await
+    }
+
     /// Reports that the lock is lost. If the server does not know that yet, others get the lock sooner.
     async fn lose(&self, hold: &Hold, reply: Option<EndReply>) {
         hold.ended.cancel();
@@ -189,17 +206,20 @@ impl Keeper {
         self.give_back(None).await;
     }
 
-    /// Makes a call to the server, which may take this long.
+    /// Makes a call to the server, which may take this long. A panic of the backend is a failed call.
     async fn call<T>(
         &self,
         timeout: Duration,
         call: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
+        let server = self.plan.locks.backend.name();
         tokio::select! {
             biased;
-            answer = call => answer,
+            answer = AssertUnwindSafe(call).catch_unwind() => answer.unwrap_or_else(|panic| {
+                let what = format!("the backend {server} panicked: {}", panic_text(&*panic));
+                Err(BackendError::Broken { what, source: None })
+            }),
             () = self.plan.locks.clock.sleep(timeout) => {
-                let server = self.plan.locks.backend.name();
                 let timeout = duration::text(timeout);
                 Err(BackendError::Unavailable(format!("no answer from {server} within {timeout}").into()))
             }

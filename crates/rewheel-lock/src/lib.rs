@@ -57,6 +57,7 @@ mod locks;
 mod request;
 mod run;
 mod guard;
+mod lease_clock;
 mod keeper;
 mod reentrancy;
 mod wakeups;
@@ -74,8 +75,8 @@ mod postgres;
 mod redis;
 
 pub use self::backend::{
-    Ask, BackendError, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL, Release,
-    Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL,
+    Release, Renewal, RequestId, Turn,
 };
 pub use self::error::{LockError, RunError};
 pub use self::guard::{HeldLock, LockGuard};

@@ -3,6 +3,7 @@
 use crate::backend::{LockBackend, LockState};
 use crate::error::{LockError, RunError};
 use crate::guard::{HeldLock, LockGuard};
+use crate::lease_clock::LeaseClock;
 use crate::memory::MemoryBackend;
 use crate::name::LockName;
 use crate::observer::LockObserver;
@@ -23,7 +24,7 @@ pub struct Locks {
     pub(crate) guards: Arc<Guards>,
     pub(crate) owner: Arc<str>,
     pub(crate) observer: Option<Arc<dyn LockObserver>>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: LeaseClock,
     pub(crate) random: Random,
 }
 
@@ -91,7 +92,7 @@ impl Locks {
             guards: Arc::default(),
             owner: process().into(),
             observer: None,
-            clock: Clock::system(),
+            clock: LeaseClock::system(),
             random: Random::thread(),
         }
     }
@@ -113,10 +114,11 @@ impl Locks {
         Locks { observer: Some(observer), ..self }
     }
 
-    /// Sets the clock that measures leases in this process. The default is the system's monotonic clock.
+    /// Sets the clock that measures leases in this process. The default is the system's monotonic clock; on Linux, it also counts the time
+    /// that the machine is suspended.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> Locks {
-        Locks { clock: clock.into(), ..self }
+        Locks { clock: LeaseClock::from(clock.into()), ..self }
     }
 
     /// Starts a request for a lock. It waits for up to 30 seconds, with a lease of 30 seconds.

@@ -1,7 +1,7 @@
 //! Keeps locks in memory, for one process and for tests.
 
 use crate::backend::{
-    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, LockBackend, LockState, Release, Renewal, RequestId, Turn,
 };
 use crate::name::LockName;
 use crate::record::Record;
@@ -95,7 +95,12 @@ impl LockBackend for MemoryBackend {
         Ok(self.change(name, |record, now| record.renew(id, lease, now)))
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        _earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
         Ok(self.change(name, |record, now| record.release(id, now)))
     }
 

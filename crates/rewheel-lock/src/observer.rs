@@ -1,14 +1,15 @@
 //! Observers: receive an event for everything that happens to the locks of this process.
 
-use crate::error::LockError;
+use crate::error::{LockError, panic_text};
 use crate::name::LockName;
 use crate::token::FencingToken;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Receives events of locks as they happen.
 ///
-/// Called from the task that keeps the lock: be quick, and do not block.
+/// Called from the task that keeps the lock: be quick, and do not block. A panic is logged, and has no effect on the lock.
 ///
 /// ```
 /// use rewheel_lock::{LockEvent, LockObserver, Locks};
@@ -97,8 +98,9 @@ pub enum LockEvent<'a> {
 /// Logs an event, and passes it to the observer.
 pub(crate) fn tell(observer: Option<&Arc<dyn LockObserver>>, event: &LockEvent<'_>) {
     log(event);
-    if let Some(observer) = observer {
-        observer.observe(event);
+    let Some(observer) = observer else { return };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| observer.observe(event))) {
+        tracing::error!(panic = panic_text(&*panic), "observer of locks panicked: fix it");
     }
 }
 

@@ -7,7 +7,7 @@ mod listen;
 
 use self::listen::Listening;
 use crate::backend::{
-    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, LockBackend, LockState, Release, Renewal, RequestId, Turn,
 };
 use crate::name::LockName;
 use crate::record::Record;
@@ -71,6 +71,14 @@ struct Statements {
     insert: String,
     update: String,
     prune: String,
+}
+
+/// When a verb writes the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    IfChanged,
+    /// An earlier call may be about to write the version of the row that it has read: then it fails.
+    Always,
 }
 
 /// A row, with what decides whether it may still be written.
@@ -140,6 +148,7 @@ impl PostgresBackend {
     async fn change<T>(
         &self,
         name: &LockName,
+        write: Write,
         verb: impl Fn(&mut Record, ServerTime) -> T,
         wakes: impl Fn(&T) -> Option<RequestId>,
     ) -> Result<T, BackendError> {
@@ -153,7 +162,8 @@ impl PostgresBackend {
             let Loaded { now, mut record, guard } = self.load(client.get(), name, clock).await?;
             let before = record.clone();
             let answer = verb(&mut record, now);
-            let is_done = record == before || {
+            let is_unchanged = record == before && write == Write::IfChanged;
+            let is_done = is_unchanged || {
                 let (row, next) = (Row::write(&record, now), wakes(&answer));
                 self.save(client.get(), name, &row, &guard, next).await?
             };
@@ -366,7 +376,8 @@ impl LockBackend for PostgresBackend {
     }
 
     async fn acquire(&self, ask: &Ask<'_>) -> Result<Turn, BackendError> {
-        self.change(ask.name, |record, now| record.acquire(ask, now), |_| None).await
+        self.change(ask.name, Write::IfChanged, |record, now| record.acquire(ask, now), |_| None)
+            .await
     }
 
     async fn renew(
@@ -375,15 +386,26 @@ impl LockBackend for PostgresBackend {
         id: RequestId,
         lease: Duration,
     ) -> Result<Renewal, BackendError> {
-        self.change(name, |record, now| record.renew(id, lease, now), |_| None).await
+        self.change(name, Write::IfChanged, |record, now| record.renew(id, lease, now), |_| None)
+            .await
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
-        self.change(name, |record, now| record.release(id, now), |released| released.next).await
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
+        let write = match earlier {
+            EarlierCalls::Answered => Write::IfChanged,
+            EarlierCalls::Unanswered => Write::Always,
+        };
+        let verb = |record: &mut Record, now| record.release(id, now);
+        self.change(name, write, verb, |released| released.next).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<LockState, BackendError> {
-        self.change(name, |record, now| record.inspect(now), |_| None).await
+        self.change(name, Write::IfChanged, |record, now| record.inspect(now), |_| None).await
     }
 
     fn wakeups(&self) -> &Wakeups {

@@ -10,8 +10,8 @@ use self::connection::Connection;
 use self::error::unreadable;
 use self::listen::Listening;
 use crate::backend::{
-    Ask, BackendError, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL, Release,
-    Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, Holder, IfHeld, LINE_MAX, LockBackend, LockState, PLACE_TTL,
+    Release, Renewal, RequestId, Turn,
 };
 use crate::name::LockName;
 use crate::server_clock::{duration, millis};
@@ -24,6 +24,10 @@ use rewheel_stores::RedisOptions;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the server refuses a request that was released while a call was on its way. Within this time, the system gives up sending
+/// what a closed connection has left.
+const REFUSED: Duration = Duration::from_secs(120);
 
 /// Locks in a Redis or Valkey server. Clones share the connections.
 ///
@@ -89,6 +93,18 @@ impl RedisBackend {
         call
     }
 
+    /// As [`call`](RedisBackend::call), for a script that asks or writes whether a request is refused.
+    fn call_of<'s>(
+        &'s self,
+        script: &'s Script,
+        name: &LockName,
+        id: RequestId,
+    ) -> ScriptInvocation<'s> {
+        let mut call = self.call(script, name);
+        call.key(format!("{}lock-refused:{id}", self.shared.prefix)).arg(id.to_string());
+        call
+    }
+
     async fn run(&self, call: &ScriptInvocation<'_>) -> Result<Value, BackendError> {
         self.shared.connection.run(call).await
     }
@@ -119,12 +135,12 @@ impl LockBackend for RedisBackend {
     }
 
     async fn acquire(&self, ask: &Ask<'_>) -> Result<Turn, BackendError> {
-        let mut call = self.call(&self.shared.scripts.acquire, ask.name);
+        let mut call = self.call_of(&self.shared.scripts.acquire, ask.name, ask.id);
         let if_held = match ask.if_held {
             IfHeld::Refuse => "refuse",
             IfHeld::Wait => "wait",
         };
-        call.arg(ask.id.to_string()).arg(ask.owner).arg(millis(ask.lease));
+        call.arg(ask.owner).arg(millis(ask.lease));
         call.arg(if_held).arg(LINE_MAX);
         turn(self.run(&call).await?).ok_or_else(unreadable)
     }
@@ -143,9 +159,18 @@ impl LockBackend for RedisBackend {
         }
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
-        let mut call = self.call(&self.shared.scripts.release, name);
-        call.arg(id.to_string()).arg(channel(&self.shared.prefix));
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
+        let mut call = self.call_of(&self.shared.scripts.release, name, id);
+        let refused = match earlier {
+            EarlierCalls::Answered => Duration::ZERO,
+            EarlierCalls::Unanswered => REFUSED,
+        };
+        call.arg(channel(&self.shared.prefix)).arg(millis(refused));
         let answer = read(self.run(&call).await?);
         let (was_held, next): (i64, String) = answer.ok_or_else(unreadable)?;
         Ok(Release { was_held: was_held == 1, next: RequestId::parse(&next) })

@@ -57,7 +57,7 @@ impl LockRequest {
 /// The lease is checked at each step: after a pause of the process, the work must not continue only because it is polled before the
 /// task that notices the loss.
 async fn while_held<W: Future>(hold: &Hold, work: W) -> Option<W::Output> {
-    let (mut work, mut ended) = (pin!(work), pin!(hold.ended.cancelled()));
+    let (mut work, mut ended) = (pin!(work), pin!(hold.until_lost()));
     poll_fn(|context| {
         if ended.as_mut().poll(context).is_ready() || hold.is_lost() {
             return Poll::Ready(None);

@@ -1,7 +1,7 @@
 //! Keeps locks in an SQLite file, for processes of one machine.
 
 use crate::backend::{
-    Ask, BackendError, LockBackend, LockState, Release, Renewal, RequestId, Turn,
+    Ask, BackendError, EarlierCalls, LockBackend, LockState, Release, Renewal, RequestId, Turn,
 };
 use crate::name::LockName;
 use crate::record::Record;
@@ -15,7 +15,7 @@ use rusqlite::{
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long a call waits for another process that writes to the file.
@@ -73,7 +73,10 @@ impl SqliteBackend {
         verb: impl FnOnce(&mut Record, ServerTime) -> T + Send + 'static,
     ) -> Result<T, BackendError> {
         let (file, clock, name) = (Arc::clone(&self.file), self.clock.clone(), name.clone());
-        blocking(move || file.change(&clock, &name, verb)).await?
+        // Dropped with this future.
+        let caller = Arc::new(());
+        let call = Arc::downgrade(&caller);
+        blocking(move || file.change(&clock, &name, &call, verb)).await?
     }
 }
 
@@ -82,9 +85,15 @@ impl File {
         &self,
         clock: &ClockOffset,
         name: &LockName,
+        caller: &Weak<()>,
         verb: impl FnOnce(&mut Record, ServerTime) -> T,
     ) -> Result<T, BackendError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // If its caller has given up meanwhile, the call might come after the release of its request. If the caller gives up later, its
+        // release has to wait for this call.
+        if caller.strong_count() == 0 {
+            return Err(BackendError::Unavailable("the caller has given up".into()));
+        }
         open.calls += 1;
         let prunes = open.calls.is_multiple_of(CALLS_PER_PRUNE);
         let failed = |error| self.judge(error);
@@ -219,7 +228,12 @@ impl LockBackend for SqliteBackend {
         self.change(name, move |record, now| record.renew(id, lease, now)).await
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        _earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
         self.change(name, move |record, now| record.release(id, now)).await
     }
 

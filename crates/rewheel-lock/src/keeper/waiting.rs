@@ -7,6 +7,7 @@ use crate::guard::Hold;
 use crate::observer::LockEvent;
 use rewheel::{Backoff, Jitter, Moment, millis, seconds};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a waiting request looks at the lock if releases wake it. A look keeps the place if less than two thirds of its time are
@@ -80,13 +81,19 @@ impl Keeper {
         };
         let if_held = if wait.is_zero() { IfHeld::Refuse } else { IfHeld::Wait };
         let ask = Ask { name, id: self.id, owner: &locks.owner, lease: *lease, if_held };
-        match self.call(timeout, locks.backend.acquire(&ask)).await {
+        let answer = self.call(timeout, locks.backend.acquire(&ask)).await;
+        if answer.is_err() {
+            self.is_unanswered.store(true, Ordering::Relaxed);
+        }
+        match answer {
             Ok(Turn::Acquired { token }) => {
                 let hold =
                     Hold::new(name.clone(), token, locks.clock.clone(), self.lease_end(asked));
                 if hold.is_lost() {
-                    // The answer took longer than the lease. Asking again starts the lease again, if the lock is still there.
-                    return Ok(Look { rest: Duration::ZERO, reason: Reason::Busy(None) });
+                    // Asking again starts the lease again, if the lock is still there. It is not "busy", so that `fail` gives it back.
+                    let late = "the answer took longer than the lease".into();
+                    let reason = Reason::Unavailable(LockError::Unavailable(late));
+                    return Ok(Look { rest: Duration::ZERO, reason });
                 }
                 Err(Ok(hold))
             }
@@ -130,7 +137,7 @@ impl Keeper {
         }
         // The server may not answer: the caller does not wait for that.
         drop(granted.send(Err(error)));
-        // A request that does not wait and is told "busy" has nothing.
+        // The server told a request that does not wait "busy": it has nothing.
         if !is_busy {
             self.give_back(None).await;
         }
@@ -143,7 +150,7 @@ impl Keeper {
         // By then, the server has dropped all of it.
         let until = locks.clock.now().plus((*lease).max(PLACE_TTL));
         for failures in 1.. {
-            let left = self.call(CALL_TIMEOUT, locks.backend.release(name, self.id)).await;
+            let left = self.leave().await;
             if let Some((granted, error)) = report.take() {
                 drop(granted.send(Err(error)));
             }

@@ -11,8 +11,9 @@ use tokio::sync::Mutex;
 /// Maximum time to open a connection: less than a renewal of the default lease may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The oldest release with all commands that the scripts use.
-const OLDEST: (u32, u32) = (6, 2);
+/// The oldest release. Before it, errors inside scripts begin with `ERR` instead of their code, so a replica could not be told from a
+/// mistake.
+const OLDEST: (u32, u32) = (7, 0);
 
 /// A connection that all calls share.
 pub(super) struct Connection {
@@ -66,35 +67,7 @@ impl Connection {
             redis::cmd("INFO").query_async::<String>(&mut connection).await
         };
         let info = asked.await.map_err(|error| self.judge(error))?;
-        let setting = |name: &str| {
-            let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-            lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim())
-        };
-        let refuse = |what: String| Err(BackendError::Broken { what, source: None });
-        let address = self.address();
-        if let Some(version) = setting("redis_version")
-            && release(version).is_some_and(|release| release < OLDEST)
-        {
-            return refuse(format!(
-                "Redis at {address} has version {version}, which is too old: use 6.2 or later, or Valkey"
-            ));
-        }
-        match setting("maxmemory_policy") {
-            None | Some("noeviction") => {}
-            Some(policy) => {
-                return refuse(format!(
-                    "Redis at {address} has maxmemory-policy {policy}: when its memory is full it would delete locks that are held; set it with \
-                     CONFIG SET maxmemory-policy noeviction, and in the server's configuration"
-                ));
-            }
-        }
-        if setting("aof_enabled") == Some("0") {
-            tracing::warn!(
-                address,
-                "Redis has appendonly no: a restart of the server releases all locks while their holders still work; set appendonly to yes"
-            );
-        }
-        Ok(())
+        check_info(&info, &self.address())
     }
 
     fn judge(&self, error: RedisError) -> BackendError {
@@ -120,7 +93,56 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Checks the answer to `INFO`.
+fn check_info(info: &str, address: &str) -> Result<(), BackendError> {
+    let setting = |name: &str| {
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim())
+    };
+    let refuse = |what: String| Err(BackendError::Broken { what, source: None });
+    if let Some(version) = setting("redis_version")
+        && release(version).is_some_and(|release| release < OLDEST)
+    {
+        return refuse(format!(
+            "Redis at {address} has version {version}, which is too old: use 7.0 or later, or Valkey"
+        ));
+    }
+    match setting("maxmemory_policy") {
+        None | Some("noeviction") => {}
+        Some(policy) => {
+            return refuse(format!(
+                "Redis at {address} has maxmemory-policy {policy}: when its memory is full it would delete locks that are held; set it with \
+                 CONFIG SET maxmemory-policy noeviction, and in the server's configuration"
+            ));
+        }
+    }
+    if setting("aof_enabled") == Some("0") {
+        tracing::warn!(
+            address,
+            "Redis has appendonly no: a restart of the server releases all locks while their holders still work; set appendonly to yes"
+        );
+    }
+    Ok(())
+}
+
 fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_info;
+
+    #[test]
+    fn a_server_that_is_too_old_is_refused() {
+        let check = |version| check_info(&format!("redis_version:{version}\r\n"), "cache:6379");
+        for version in ["6.0.16", "6.2.14"] {
+            let text = check(version).unwrap_err().to_string();
+            assert!(text.ends_with("which is too old: use 7.0 or later, or Valkey"), "{text}");
+        }
+        for version in ["7.0.0", "7.2.4", "10.0.1"] {
+            check(version).unwrap();
+        }
+    }
 }

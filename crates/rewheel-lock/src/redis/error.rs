@@ -11,8 +11,15 @@ pub(super) fn unreadable() -> BackendError {
     }
 }
 
-/// Says whether the connection can still be used.
+/// Says whether the next call must open a new connection.
+///
+/// After a failover, the old primary may stay up as a replica. A new connection resolves the name of the server again, and finds the new
+/// primary.
 pub(super) fn ends_connection(error: &RedisError) -> bool {
+    is_disconnect(error) || matches!(code(error).as_str(), "READONLY" | "MASTERDOWN")
+}
+
+fn is_disconnect(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_timeout()
         || error.is_connection_dropped()
@@ -23,7 +30,7 @@ pub(super) fn judge(error: RedisError, address: &str) -> BackendError {
     let unavailable = |advice: &str| {
         BackendError::Unavailable(format!("Redis at {address}: {advice}: {error}").into())
     };
-    if ends_connection(&error) {
+    if is_disconnect(&error) {
         return unavailable("cannot connect or lost the connection");
     }
     let broken = |advice: &str| format!("Redis at {address}: {advice}: {error}");
@@ -66,17 +73,31 @@ fn code(error: &RedisError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
+    use super::{ends_connection, judge};
     use crate::backend::BackendError;
-    use redis::make_extension_error;
+    use redis::{RedisError, make_extension_error};
+
+    fn error(code: &str) -> RedisError {
+        make_extension_error(code.to_owned(), Some("it says".to_owned()))
+    }
 
     fn judged(code: &str) -> BackendError {
-        judge(make_extension_error(code.to_owned(), Some("it says".to_owned())), "cache:6379")
+        judge(error(code), "cache:6379")
+    }
+
+    #[test]
+    fn a_replica_is_left_and_a_server_that_loads_its_data_is_not() {
+        for code in ["READONLY", "MASTERDOWN"] {
+            assert!(ends_connection(&error(code)), "{code}");
+        }
+        for code in ["LOADING", "OOM", "BUSY", "NOPERM"] {
+            assert!(!ends_connection(&error(code)), "{code}");
+        }
     }
 
     #[test]
     fn only_what_passes_by_itself_is_repeated() {
-        for code in ["LOADING", "READONLY", "OOM", "MISCONF", "NOREPLICAS"] {
+        for code in ["LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS"] {
             assert!(matches!(judged(code), BackendError::Unavailable(_)), "{code}");
         }
         for code in ["NOAUTH", "NOPERM", "MOVED", "WRONGTYPE"] {

@@ -5,12 +5,13 @@ use async_trait::async_trait;
 use rewheel::{Clock, ManualClock, seconds};
 use rewheel_core::store::ClockOffset;
 use rewheel_lock::{
-    Ask, BackendError, LockBackend, LockError, LockEvent, LockName, LockObserver, LockState, Locks,
-    MemoryBackend, Release, Renewal, RequestId, RunError, Turn, Wakeups,
+    Ask, BackendError, EarlierCalls, LockBackend, LockError, LockEvent, LockName, LockObserver,
+    LockState, Locks, MemoryBackend, Release, Renewal, RequestId, RunError, Turn, Wakeups,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
 async fn open() -> Subject {
     let clock = ClockOffset::default();
@@ -20,12 +21,19 @@ async fn open() -> Subject {
 
 lock_conformance!(open);
 
-/// A server that stops answering, or fails, when it is told to.
+/// A server that stops answering, fails or panics when it is told to.
 #[derive(Clone, Debug, Default)]
 struct Flaky {
     inner: MemoryBackend,
     hangs: Arc<AtomicBool>,
     fails: Arc<AtomicBool>,
+    panics: Arc<AtomicBool>,
+    /// Makes the answer to a request arrive when its lease has ended by this clock.
+    late: Arc<Mutex<Option<ManualClock>>>,
+    /// Loses the answer to the next release, after its effect.
+    loses_release: Arc<AtomicBool>,
+    /// What each release said about earlier calls.
+    released: Arc<Mutex<Vec<(LockName, EarlierCalls)>>>,
 }
 
 impl Flaky {
@@ -33,6 +41,7 @@ impl Flaky {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        assert!(!self.panics.load(Ordering::SeqCst), "the backend has a bug");
         if self.fails.load(Ordering::SeqCst) {
             return Err(BackendError::Unavailable("the server is down".into()));
         }
@@ -48,7 +57,11 @@ impl LockBackend for Flaky {
 
     async fn acquire(&self, ask: &Ask<'_>) -> Result<Turn, BackendError> {
         self.pass().await?;
-        self.inner.acquire(ask).await
+        let turn = self.inner.acquire(ask).await;
+        if let Some(clock) = &*self.late.lock().unwrap() {
+            clock.advance(ask.lease);
+        }
+        turn
     }
 
     async fn renew(
@@ -61,9 +74,19 @@ impl LockBackend for Flaky {
         self.inner.renew(name, id, lease).await
     }
 
-    async fn release(&self, name: &LockName, id: RequestId) -> Result<Release, BackendError> {
+    async fn release(
+        &self,
+        name: &LockName,
+        id: RequestId,
+        earlier: EarlierCalls,
+    ) -> Result<Release, BackendError> {
+        self.released.lock().unwrap().push((name.clone(), earlier));
         self.pass().await?;
-        self.inner.release(name, id).await
+        let released = self.inner.release(name, id, earlier).await;
+        if self.loses_release.swap(false, Ordering::SeqCst) {
+            return Err(BackendError::Unavailable("the answer was lost".into()));
+        }
+        released
     }
 
     async fn inspect(&self, name: &LockName) -> Result<LockState, BackendError> {
@@ -169,6 +192,68 @@ async fn a_renewal_that_gets_no_answer_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_backend_that_panics_is_a_call_that_failed() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.panics.store(true, Ordering::SeqCst);
+    let error = in_time(locks.lock("b").acquire()).await.unwrap_err().to_string();
+    assert!(error.ends_with("the backend flaky panicked: the backend has a bug"), "{error}");
+    clock.advance(LEASE / 3);
+    eventually(async || events.seen("renewal failed")).await;
+    backend.panics.store(false, Ordering::SeqCst);
+    let before = guard.lease_left();
+    eventually(async || {
+        clock.advance(seconds(1));
+        guard.lease_left() > before
+    })
+    .await;
+    in_time(guard.release()).await.unwrap();
+}
+
+/// An observer with a bug.
+#[derive(Debug)]
+struct Panics;
+
+impl LockObserver for Panics {
+    fn observe(&self, event: &LockEvent<'_>) {
+        panic!("{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_observer_that_panics_has_no_effect_on_the_lock() {
+    let locks = Locks::memory().observer(Arc::new(Panics));
+    let guard = in_time(locks.lock("a").lease(LEASE).acquire()).await.unwrap();
+    assert!(!guard.is_lost());
+    in_time(guard.release()).await.unwrap();
+    assert_eq!(locks.inspect("a").await.unwrap().holder, None);
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+#[test]
+fn a_lock_is_lost_with_the_runtime_that_renews_it() {
+    let (first, second) = (runtime(), runtime());
+    let guard = first.block_on(Locks::memory().lock("a").lease(LEASE).acquire()).unwrap();
+    drop(first);
+    second.block_on(async { in_time(guard.lost()).await });
+    assert!(guard.is_lost() && guard.cancel_token().is_cancelled());
+    let error = second.block_on(async { in_time(guard.release()).await }).unwrap_err();
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+}
+
+#[test]
+fn a_lock_is_lost_at_the_end_of_its_lease_although_its_runtime_does_not_run() {
+    let (first, second, World { clock, locks, .. }) = (runtime(), runtime(), world());
+    let guard = first.block_on(locks.lock("a").lease(LEASE).acquire()).unwrap();
+    let ends = async { clock.advance(LEASE) };
+    second.block_on(async { in_time(async { tokio::join!(guard.lost(), ends) }).await });
+    assert!(guard.is_lost() && guard.cancel_token().is_cancelled());
+}
+
+#[tokio::test]
 async fn work_that_ended_counts_although_the_release_failed() {
     let World { backend, clock, events, locks } = world();
     let value = locks.lock("a").lease(LEASE).run(async |_| {
@@ -184,6 +269,20 @@ async fn work_that_ended_counts_although_the_release_failed() {
         locks.inspect("a").await.unwrap().holder.is_none()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_was_lost_does_not_count_as_a_lost_lock() {
+    let World { backend, clock, events, locks } = world();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    backend.loses_release.store(true, Ordering::SeqCst);
+    assert!(matches!(guard.release().await, Err(LockError::Unavailable(_))));
+    eventually(async || {
+        clock.advance(seconds(1));
+        events.seen("released") || events.seen("lost")
+    })
+    .await;
+    assert!(!events.seen("lost"));
 }
 
 #[tokio::test]
@@ -209,6 +308,43 @@ async fn a_request_that_does_not_wait_reports_a_server_that_is_down() {
     backend.hangs.store(true, Ordering::SeqCst);
     let error = in_time(clock.drive(locks.try_lock("a"))).await.unwrap_err();
     assert_eq!(error.to_string(), "the lock server is unavailable: no answer from flaky within 5s");
+}
+
+#[tokio::test]
+async fn a_release_says_whether_an_earlier_call_got_no_answer() {
+    let World { backend, clock, locks, .. } = world();
+    let said = |lock: &str| {
+        let released = backend.released.lock().unwrap();
+        released.iter().find(|(of, _)| of.as_str() == lock).map(|(_, earlier)| *earlier)
+    };
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    assert_eq!(said("a"), Some(EarlierCalls::Answered));
+
+    // The request gives up, and gets no answer either when it leaves.
+    backend.hangs.store(true, Ordering::SeqCst);
+    in_time(clock.drive(locks.try_lock("b"))).await.unwrap_err();
+    eventually(async || said("b") == Some(EarlierCalls::Unanswered)).await;
+    backend.hangs.store(false, Ordering::SeqCst);
+
+    // The request asks again, and gets the lock.
+    backend.fails.store(true, Ordering::SeqCst);
+    let waiting = locks.lock("c").wait(LONG).lease(LEASE).acquire();
+    let recovery = async {
+        tokio::task::yield_now().await;
+        backend.fails.store(false, Ordering::SeqCst);
+    };
+    let (guard, ()) = in_time(clock.drive(async { tokio::join!(waiting, recovery) })).await;
+    guard.unwrap().release().await.unwrap();
+    assert_eq!(said("c"), Some(EarlierCalls::Unanswered));
+}
+
+#[tokio::test]
+async fn a_lock_whose_grant_arrives_after_its_lease_is_given_back() {
+    let World { backend, clock, locks, .. } = world();
+    *backend.late.lock().unwrap() = Some(clock);
+    let error = in_time(locks.lock("a").wait(seconds(0)).lease(LEASE).acquire()).await.unwrap_err();
+    assert!(error.to_string().ends_with("the answer took longer than the lease"), "{error}");
+    eventually(async || locks.inspect("a").await.unwrap().holder.is_none()).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Runs the conformance suite on PostgreSQL, and tests of what only a database server can do to locks.
 
 use crate::subject::{LEASE, LONG, Subject, eventually, in_time, name};
-use rewheel::{ManualClock, millis, minutes};
+use rewheel::{ManualClock, Random, millis, minutes};
 use rewheel_core::store::ClockOffset;
-use rewheel_lock::{LockBackend, LockError, Locks, PostgresBackend};
+use rewheel_lock::{
+    Ask, EarlierCalls, IfHeld, LockBackend, LockError, LockState, Locks, PostgresBackend, RequestId,
+};
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::Schema;
 use std::sync::Arc;
@@ -59,6 +61,35 @@ async fn locks_and_waiting_requests_survive_a_lost_connection() {
     guard.release().await.unwrap();
     let next = in_time(waiting.join_next()).await.unwrap().unwrap().unwrap();
     assert!(next.token() > token);
+}
+
+#[tokio::test]
+async fn a_write_that_comes_late_does_not_take_the_lock_after_the_release() {
+    let (schema, clock) = (Schema::fresh(), ClockOffset::default());
+    let backend = PostgresBackend::open(options(&schema, &clock)).await.unwrap();
+    Locks::new(backend.clone()).try_lock("a").await.unwrap().release().await.unwrap();
+    let (visitor, watcher) = (schema.connect().await, schema.connect().await);
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let blocked =
+        async || -> i64 { watcher.query_one(sql, &[&schema.name()]).await.unwrap().get(0) };
+    let lock_row = format!("BEGIN; SELECT FROM {}.locks FOR UPDATE", schema.name());
+    visitor.batch_execute(&lock_row).await.unwrap();
+    let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+    let ask = Ask { name: &name, id, owner: "late", lease: LEASE, if_held: IfHeld::Wait };
+    tokio::select! {
+        turn = backend.acquire(&ask) => panic!("{turn:?}"),
+        () = eventually(async || blocked().await == 1) => {}
+    }
+    // The call was given up, but the server still has its write.
+    let release = backend.release(&name, id, EarlierCalls::Unanswered);
+    let free = async {
+        eventually(async || blocked().await == 2).await;
+        visitor.batch_execute("COMMIT").await.unwrap();
+    };
+    let (released, ()) = in_time(async { tokio::join!(release, free) }).await;
+    released.unwrap();
+    eventually(async || blocked().await == 0).await;
+    assert_eq!(backend.inspect(&name).await.unwrap(), LockState::default());
 }
 
 #[tokio::test]

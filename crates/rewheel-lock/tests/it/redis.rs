@@ -3,10 +3,12 @@
 mod server;
 
 use self::server::Server;
-use crate::subject::{LEASE, LONG, Subject, eventually, in_time};
-use rewheel::{ManualClock, millis};
+use crate::subject::{LEASE, LONG, Subject, eventually, in_time, name};
+use rewheel::{ManualClock, Random, millis};
 use rewheel_core::store::ClockOffset;
-use rewheel_lock::{LockBackend, LockError, Locks, RedisBackend};
+use rewheel_lock::{
+    Ask, EarlierCalls, IfHeld, LockBackend, LockError, Locks, RedisBackend, RequestId, Turn,
+};
 use rewheel_stores::RedisOptions;
 use rewheel_testkit::Prefix;
 use tokio::task::JoinSet;
@@ -96,6 +98,66 @@ async fn scripts_and_subscriptions_come_back() {
     server.command::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     eventually(async || !backend.wakeups().is_listening()).await;
     eventually(async || backend.wakeups().is_listening()).await;
+}
+
+/// The ids of the connections that have run a script.
+fn connections(server: &Server) -> Vec<String> {
+    let clients: String = server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
+    let scripted = clients.lines().filter(|client| client.contains(" cmd=evalsha "));
+    scripted.filter_map(|client| client.split(' ').next().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_is_left_for_a_new_connection() {
+    let server = Server::start("").await;
+    let locks = Locks::connect(&server.url()).await.unwrap();
+    locks.try_lock("a").await.unwrap().release().await.unwrap();
+    let before = connections(&server);
+    assert_eq!(before.len(), 1, "{before:?}");
+
+    server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    let error = locks.try_lock("a").await.unwrap_err().to_string();
+    assert!(error.contains("it is a replica"), "{error}");
+    server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+    locks.lock("a").wait(LONG).lease(LEASE).acquire().await.unwrap().release().await.unwrap();
+    eventually(async || {
+        let after = connections(&server);
+        !after.is_empty() && after.iter().all(|id| !before.contains(id))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_publish_can_release() {
+    let server = Server::start("").await;
+    let user = ["on", "nopass", "~*", "+@all", "resetchannels"];
+    server.command::<()>(&[&["ACL", "SETUSER", "locker"], &user[..]].concat());
+    let url = server.url().replace("redis://", "redis://locker:any@");
+    let locks = Locks::connect(&url).await.unwrap();
+    let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    waiting.spawn(locks.lock("a").wait(LONG).lease(LEASE).acquire());
+    eventually(async || locks.inspect("a").await.unwrap().waiting == 1).await;
+    guard.release().await.unwrap();
+    in_time(waiting.join_next()).await.unwrap().unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_arrives_after_its_release_gets_nothing() {
+    let server = Server::start("").await;
+    let backend = connect(&server.url(), &ClockOffset::default()).await;
+    let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+    let late = Ask { name: &name, id, owner: "late", lease: LEASE, if_held: IfHeld::Wait };
+    backend.release(&name, id, EarlierCalls::Unanswered).await.unwrap();
+    assert_eq!(backend.acquire(&late).await.unwrap(), Turn::Busy { holder: None });
+    // It gets no place in line either.
+    let guard = Locks::new(backend.clone()).lock("a").lease(LEASE).acquire().await.unwrap();
+    let turn = backend.acquire(&late).await.unwrap();
+    assert!(matches!(turn, Turn::Busy { holder: Some(_) }), "{turn:?}");
+    assert_eq!(backend.inspect(&name).await.unwrap().waiting, 0);
+    guard.release().await.unwrap();
+    let left: i64 = server.command(&["PTTL", &format!("{{rewheel}}:lock-refused:{id}")]);
+    assert!((1..=120_000).contains(&left), "{left}");
 }
 
 #[tokio::test]

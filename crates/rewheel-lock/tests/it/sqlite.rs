@@ -1,9 +1,10 @@
 //! Runs the conformance suite on SQLite, and tests of its file.
 
-use crate::subject::{Subject, name};
-use rewheel::minutes;
+use crate::subject::{LEASE, Subject, name};
+use futures_util::FutureExt;
+use rewheel::{Random, minutes};
 use rewheel_core::store::ClockOffset;
-use rewheel_lock::{LockBackend, Locks, SqliteBackend};
+use rewheel_lock::{Ask, IfHeld, LockBackend, LockState, Locks, RequestId, SqliteBackend};
 
 async fn open() -> Subject {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
@@ -66,4 +67,23 @@ async fn unused_locks_are_deleted_and_their_tokens_are_not_forgotten() {
     assert_eq!(rows(), 0);
     clock.turn_back(minutes(100 * 60));
     assert!(locks.try_lock("old").await.unwrap().token() > token);
+}
+
+#[test]
+fn a_call_that_was_given_up_before_it_started_has_no_effect() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let backend = SqliteBackend::open(folder.path().join("locks.db")).await.unwrap();
+        let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+        let ask = Ask { name: &name, id, owner: "late", lease: LEASE, if_held: IfHeld::Wait };
+        // The only thread for calls is in use.
+        let (free, is_free) = std::sync::mpsc::channel::<()>();
+        let blocker = tokio::task::spawn_blocking(move || is_free.recv());
+        assert!(backend.acquire(&ask).now_or_never().is_none());
+        free.send(()).unwrap();
+        blocker.await.unwrap().unwrap();
+        assert_eq!(backend.inspect(&name).await.unwrap(), LockState::default());
+    });
 }

@@ -1,8 +1,14 @@
 -- acquire: takes the lock for the request ARGV[3] of the owner ARGV[4] with a lease of ARGV[5] milliseconds, if it is free and no
--- other request is first in line. Otherwise the request waits if ARGV[6] is 'wait', in a line of at most ARGV[7] requests.
+-- other request is first in line. Otherwise the request waits if ARGV[6] is 'wait', in a line of at most ARGV[7] requests. KEYS[3] exists
+-- if the request was released before this call arrived.
 
 local id, lease = ARGV[3], tonumber(ARGV[5])
 local lock = load()
+
+-- No process waits for the answer, or would give back what the call gets.
+if redis.call('EXISTS', KEYS[3]) == 1 then
+    return { 'busy', holder(lock) }
+end
 
 -- The request asks again because it did not get the first answer.
 if lock.holder == id then

@@ -2,7 +2,7 @@
 
 use crate::subject::{LEASE, LONG, Subject, in_time};
 use rewheel::{minutes, seconds};
-use rewheel_lock::{IfHeld, LINE_MAX, LockError, PLACE_TTL, Turn};
+use rewheel_lock::{EarlierCalls, IfHeld, LINE_MAX, LockError, PLACE_TTL, Turn};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
@@ -62,7 +62,11 @@ pub(crate) async fn a_request_that_does_not_wait_does_not_overtake(subject: &Sub
     assert!(matches!(error, LockError::Busy { holder: None, .. }), "{error}");
     assert!(error.to_string().ends_with("other requests are first in line"), "{error}");
     // It leaves, and the lock is free for all.
-    let left = subject.backend.release(&crate::subject::name("a"), id).await.unwrap();
+    let left = subject
+        .backend
+        .release(&crate::subject::name("a"), id, EarlierCalls::Answered)
+        .await
+        .unwrap();
     assert!(!left.was_held);
     subject.other.try_lock("a").await.unwrap().release().await.unwrap();
 }

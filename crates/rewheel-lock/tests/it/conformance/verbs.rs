@@ -3,7 +3,7 @@
 use crate::reference::Reference;
 use crate::subject::{LEASE, Subject, name};
 use rewheel::{Random, minutes, seconds};
-use rewheel_lock::{Ask, IfHeld, LockState, Renewal, RequestId, Turn};
+use rewheel_lock::{Ask, EarlierCalls, IfHeld, LockState, Renewal, RequestId, Turn};
 use std::time::Duration;
 
 pub(crate) async fn asking_twice_is_one_lock(subject: &Subject) {
@@ -21,9 +21,12 @@ pub(crate) async fn asking_twice_is_one_lock(subject: &Subject) {
     subject.keep_places();
     assert_eq!(subject.backend.inspect(&name).await.unwrap().waiting, 1);
 
-    let released = subject.backend.release(&name, id).await.unwrap();
+    let released = subject.backend.release(&name, id, EarlierCalls::Answered).await.unwrap();
     assert_eq!((released.was_held, released.next), (true, Some(waiting.id)));
-    assert!(!subject.backend.release(&name, id).await.unwrap().was_held, "it is released once");
+    assert!(
+        !subject.backend.release(&name, id, EarlierCalls::Answered).await.unwrap().was_held,
+        "it is released once"
+    );
 }
 
 pub(crate) async fn an_expired_lock_can_be_renewed_until_it_is_taken(subject: &Subject) {
@@ -41,7 +44,7 @@ pub(crate) async fn strangers_change_nothing(subject: &Subject) {
     let guard = subject.one.lock("a").lease(LEASE).acquire().await.unwrap();
     let (name, stranger) = (name("a"), subject.id());
     assert_eq!(subject.backend.renew(&name, stranger, minutes(1)).await.unwrap(), Renewal::Lost);
-    let released = subject.backend.release(&name, stranger).await.unwrap();
+    let released = subject.backend.release(&name, stranger, EarlierCalls::Answered).await.unwrap();
     assert_eq!((released.was_held, released.next), (false, None));
     let holder = subject.other.inspect("a").await.unwrap().holder.unwrap();
     assert_eq!(holder.token, guard.token());
@@ -103,7 +106,8 @@ pub(crate) async fn walk_like_the_reference(subject: &Subject) {
                 assert_eq!(renewal == Renewal::Renewed, reference.renew(id, lease), "renew, {at}");
             }
             6 => {
-                let released = subject.backend.release(&name, id).await.unwrap();
+                let released =
+                    subject.backend.release(&name, id, EarlierCalls::Answered).await.unwrap();
                 if clock.now().since(now) > SLOW {
                     return;
                 }
