@@ -7,13 +7,13 @@ use super::servers::Servers;
 use crate::acknowledged::Acknowledged;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
+use rewheel::{Clock, Moment};
 use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 /// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -51,6 +51,7 @@ pub(super) struct Connections {
     /// When the store was created, as of that connection; negative before the first.
     created: AtomicI64,
     timeout: Duration,
+    timer: Clock,
     slots: [Mutex<Option<Open>>; 3],
     pub(super) losses: Losses,
     /// The number of losses when each connection was opened.
@@ -76,6 +77,7 @@ impl Connections {
             epoch: AtomicI64::new(-1),
             created: AtomicI64::new(-1),
             timeout,
+            timer: Clock::system(),
             slots: Default::default(),
             losses: Losses::default(),
             losses_before: Default::default(),
@@ -179,7 +181,7 @@ impl Connections {
         loop {
             let (number, mut connection) = self.open(place).await?;
             let mut waiting =
-                Waiting { connections: self, place, number, since: Some(Instant::now()) };
+                Waiting { connections: self, place, number, since: Some(self.timer.now()) };
             let answer = match connection.send_packed_command(command).await {
                 Ok(Value::ServerError(error)) => Err(error.into()),
                 answer => answer,
@@ -271,12 +273,13 @@ struct Waiting<'c> {
     place: Use,
     number: u64,
     /// `None` once it has an answer.
-    since: Option<Instant>,
+    since: Option<Moment>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.since.is_none_or(|since| since.elapsed() < SLOW) {
+        let now = self.connections.timer.now();
+        if self.since.is_none_or(|since| now.since(since) < SLOW) {
             return;
         }
         // If it is locked, another call replaces the connection at this moment.
