@@ -302,9 +302,12 @@ fn read_changed(changed: &[u8], submitted: f64, job: &mut Job) -> Read<()> {
         group.blocked = blocked;
         group.turn = (turn > 0).then(|| Turn::new(turn));
     }
-    if how != 0 {
-        from.raw(24)?;
-    }
+    // Who has let the job go, and the fence that it got if it was kept: only for scripts.
+    from.raw(match how {
+        0 => 0,
+        1 => 32,
+        _ => 24,
+    })?;
     job.failure = match from.long()? {
         [] => None,
         failure => Some(read_failure(failure)?),

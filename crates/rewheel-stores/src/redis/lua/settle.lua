@@ -105,6 +105,8 @@ local function settle_slow(s)
     settled_by(j, holder, s[FENCE], to == 'l' and KEPT or SETTLED)
     if to == 'l' then
         l.fence, l.version, l.leased = next_fence(l.fence), l.version + 1, now
+        -- A repetition is recognised by this fence. To compute it again could give another one: an epoch may have begun.
+        j.m.given = l.fence
         l.overdue, l.marks = plus(j.m.due, s[HOLD]), 0
         commit(j)
         return kept(j)

@@ -1,11 +1,12 @@
 //! Tests what a store does after its server has forgotten what it acknowledged.
 
 use super::server::{SAFE, Server, holder, jobs, visit};
-use rewheel::Random;
-use rewheel_core::Retain;
+use rewheel::{Random, minutes};
 use rewheel_core::store::{
-    Claim, Insert, LeaseStore, ReadStore, Settled, Settlement, Store, SubmitStore, Sweep, WorkStore,
+    Claim, Insert, LeaseStore, Outcome, ReadStore, Settled, Settlement, Store, SubmitStore, Sweep,
+    WorkStore,
 };
+use rewheel_core::{Decision, DueReason, Retain};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -104,7 +105,14 @@ async fn a_restart_without_loss_is_not_reported() {
     store.insert(&Insert::new(&jobs(&random, 10, 10))).await.unwrap();
     let visits = [visit(5)];
     let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 5 };
-    let held = store.claim(&claim).await.unwrap();
+    let mut held = store.claim(&claim).await.unwrap();
+    let kept = Settlement {
+        decision: Decision::Retry { after: minutes(1), sticky: true, because: DueReason::Backoff },
+        hold: minutes(1),
+        ..Settlement::succeed(held.remove(0).lease())
+    };
+    let kept = [kept];
+    let first = store.settle(holder, &kept).await.unwrap();
     server.kill();
     server.restart().await;
     let done: Vec<_> = held.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
@@ -118,6 +126,15 @@ async fn a_restart_without_loss_is_not_reported() {
         settled.iter().all(|answer| matches!(answer, Settled::Applied(_))),
         "leases stay valid"
     );
+    // The answer was lost with the server: a repetition finds the fence that was given, although a new epoch has begun.
+    let [Settled::Applied(Outcome::Kept { fence: given, .. })] = first[..] else {
+        panic!("{first:?}")
+    };
+    let again = store.settle(holder, &kept).await.unwrap();
+    let [Settled::AlreadyApplied(Outcome::Kept { fence, .. })] = again[..] else {
+        panic!("{again:?}")
+    };
+    assert_eq!(fence, given);
     store.sweep(&Sweep::new(holder, 10, Retain::default())).await.unwrap();
     assert_eq!(store.risks().await.unwrap(), []);
 }

@@ -9,6 +9,8 @@ local KEY, DEADLINE, GROUP, PARENT, BIG, TIMEOUT, BEFORE = 1, 2, 4, 8, 16, 32, 6
 local CHANGED = 128
 -- In `mut`: the job is due as submitted.
 local SAME = -9007199254740992
+-- How the last holder has let the job go, if it did.
+local KEPT, SETTLED, GIVEN_BACK = 1, 2, 3
 local HEAD = '>BBI2c6dddBc0I4'
 local MUT = '>c1dddBI4I4I4I4dBdB'
 local LEASE = '>c16ddddBB'
@@ -57,6 +59,9 @@ local function read_mut(raw, b)
     if m.how ~= 0 then
         m.by, m.by_fence, at = struct.unpack('>c16d', raw, at)
     end
+    if m.how == KEPT then
+        m.given, at = struct.unpack('>d', raw, at)
+    end
     m.failure, m.success = struct.unpack('>I2c0I2c0', raw, at)
     if m.due == SAME then
         m.due = b.due
@@ -72,6 +77,9 @@ local function write_mut(m, b)
     local by = ''
     if m.how ~= 0 then
         by = struct.pack('>c16d', m.by, m.by_fence)
+    end
+    if m.how == KEPT then
+        by = by .. struct.pack('>d', m.given)
     end
     return struct.pack(MUT, m.state, m.fence, m.version, due, m.because, m.attempt, m.before, m.takeovers, m.counted, m.ended,
         m.blocked, m.turn, m.how) .. by .. struct.pack('>I2c0I2c0', #m.failure, m.failure, #m.success, m.success)

@@ -1,8 +1,5 @@
 -- settle: checks that a holder still has a job.
 
--- Positions in the ways a holder lets a job go.
-local KEPT, SETTLED, GIVEN_BACK = 1, 2, 3
-
 local function kept(j)
     return { 'K', digits(j.l.fence), digits(math.max(j.m.due - now, 0)) }
 end
@@ -22,7 +19,7 @@ local function guard(id, holder, fence, asked)
     if not is_his then
         return nil, { 'L' }
     end
-    if m.how == KEPT and j.l and j.l.holder == holder and j.l.fence == next_fence(fence) then
+    if m.how == KEPT and j.l and j.l.holder == holder and j.l.fence == m.given then
         local answer = kept(j)
         answer[1] = 'k'
         return nil, answer
