@@ -332,10 +332,14 @@ impl<'s> Transaction<'s> {
                     return Some(Ok(answer));
                 }
                 // A cluster may report a conflict at the commit, which has then written nothing.
-                Err(trouble) if !trouble.is_passing() => {
+                Err(trouble) if trouble.is_conflict_of_commit() => {
+                    drop(self);
+                    if tries.again(&trouble).await {
+                        return None;
+                    }
                     return Some(Err(judge(trouble, Stage::Committing)));
                 }
-                Err(trouble) => trouble,
+                Err(trouble) => return Some(Err(judge(trouble, Stage::Committing))),
             },
             Err(trouble) => trouble,
         };
