@@ -28,6 +28,10 @@ const SNAPSHOT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
      START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; \
      SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000";
 
+/// Reads the settings of a caller's session that decide whether its writes are correct. The two servers have different names for the level.
+const SESSION: &str = "SHOW SESSION VARIABLES \
+     WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'sql_mode')";
+
 /// The transaction of one verb, or the connection of one that only reads.
 pub(super) struct Transaction<'s> {
     link: Box<dyn Link + 's>,
@@ -80,12 +84,13 @@ impl<'s> Transaction<'s> {
         Transaction::open(shared, &shared.work, NOW, Kind::Read).await
     }
 
-    /// Uses the caller's transaction.
+    /// Uses the caller's transaction, if its session is suitable.
     pub(super) async fn theirs(
         shared: &'s Shared,
         link: impl Link + 's,
     ) -> StoreResult<Transaction<'s>> {
         let mut link = Box::new(link);
+        check_session(&mut *link).await?;
         let now = link.query(NOW).await.map_err(|error| judge(error.into(), Stage::Open))?;
         let now = now.rows.first().ok_or_else(no_time).and_then(|row| get(row, 0));
         let now = now.map_err(|trouble| judge(trouble, Stage::Open))?;
@@ -451,6 +456,33 @@ impl Tries {
 /// Returns whether the connection cannot be used any more.
 fn is_broken(trouble: &VerbError) -> bool {
     matches!(trouble, VerbError::Sql(error) if error.is_fatal())
+}
+
+/// Refuses a session in which a verb would decide by old rows, or lock the gaps between rows, or truncate values.
+///
+/// A level that is set for one transaction only (`SET TRANSACTION` without `SESSION`) cannot be seen. That is why the level of the session is
+/// required, and why a read that decides a write locks what it reads.
+async fn check_session(link: &mut dyn Link) -> StoreResult<()> {
+    let rows = link.query(SESSION).await.map_err(|error| judge(error.into(), Stage::Open))?.rows;
+    for row in &rows {
+        let read = |at| get::<String>(row, at).map_err(|trouble| judge(trouble, Stage::Open));
+        let (name, value) = (read(0)?, read(1)?);
+        if name.ends_with("_isolation") && value != "READ-COMMITTED" {
+            let what = format!(
+                "the session of this transaction has the isolation level {value}: run `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED` \
+                 on the connection before the transaction begins"
+            );
+            return Err(StoreError::Rejected(what.into()));
+        }
+        if name == "sql_mode" && !value.contains("STRICT_") {
+            let what = format!(
+                "the session of this transaction truncates values that are too long (its sql_mode is '{value}'): add STRICT_TRANS_TABLES to \
+                 its sql_mode before the transaction begins"
+            );
+            return Err(StoreError::Rejected(what.into()));
+        }
+    }
+    Ok(())
 }
 
 fn no_time() -> VerbError {

@@ -2,6 +2,8 @@
 
 mod caller_transaction;
 mod epochs;
+mod isolation;
 mod migrations;
+mod node;
 mod plans;
 mod races;
