@@ -41,6 +41,9 @@ const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Space in a packet for everything but the payload.
 const PACKET_SPARE: usize = 64 * 1024;
 
+/// Connections for heartbeats: one that waits for a lock must not stop those of other holders of the process.
+const LIFE_POOL_MAX: usize = 2;
+
 /// A store in a MySQL or MariaDB database.
 ///
 /// Clones share it. Several processes may open the same database.
@@ -63,7 +66,7 @@ pub struct MysqlStore {
 
 struct Shared {
     work: Arc<Pool>,
-    /// One connection that only heartbeats use, so that they never wait behind other work.
+    /// Connections that only heartbeats and expiries use, so that they never wait behind other work.
     life: Arc<Pool>,
     timeout: Duration,
     clock: ClockOffset,
@@ -136,7 +139,7 @@ impl MysqlStore {
     /// As [`MysqlStore::open`].
     pub async fn open_with(options: MysqlOptions) -> StoreResult<MysqlStore> {
         let work = Pool::new(&options, options.pool_max);
-        let life = Pool::new(&options, 1);
+        let life = Pool::new(&options, LIFE_POOL_MAX);
         let packet_max = {
             let mut connection = work.get().await?;
             connection.begin();

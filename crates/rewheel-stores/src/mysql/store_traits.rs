@@ -15,7 +15,7 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
     KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
+    Settlement, Store, StoreError, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -159,7 +159,16 @@ impl LeaseStore for MysqlStore {
         other: HolderId,
         renewals: u64,
     ) -> StoreResult<HolderExpiry> {
-        write!(self, life, tx => lease::expire_holder(tx, by, other, renewals))
+        for _ in 0..lease::LOCK_TRIES {
+            // Each try is a transaction of its own: a lock that it did not get may have rolled it back.
+            let tried = write!(self, life, tx => lease::expire_holder(tx, by, other, renewals))?;
+            match tried {
+                Some(done) => return Ok(done),
+                None => tokio::time::sleep(lease::LOCK_PAUSE).await,
+            }
+        }
+        let what = "another node is leasing jobs to the holder that is to be expired";
+        Err(StoreError::Unavailable(what.into()))
     }
 
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {

@@ -234,9 +234,13 @@ impl<'s> Transaction<'s> {
         }
     }
 
-    /// Returns the number of a holder that is alive, and keeps it alive until the end of this transaction.
+    /// Returns the number of a holder that is alive, and keeps it alive until the end of this transaction. The caller's transaction may stay
+    /// open for long, so it only looks.
     pub(super) async fn alive(&mut self, holder: HolderId) -> Result<Option<i64>, VerbError> {
-        let sql = include_str!("sql/find_holder.sql");
+        let sql = match self.kind {
+            Kind::Theirs => include_str!("sql/see_holder.sql"),
+            Kind::Write | Kind::Snapshot | Kind::Read => include_str!("sql/find_holder.sql"),
+        };
         let row = self.find(sql, vec![id16(holder.to_bytes())]).await?;
         let Some(row) = row else { return Ok(None) };
         self.shared.observe(get::<Option<i64>>(&row, 1)?.unwrap_or(0));

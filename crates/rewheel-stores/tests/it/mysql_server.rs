@@ -2,6 +2,7 @@
 
 mod caller_transaction;
 mod epochs;
+mod heartbeats;
 mod isolation;
 mod migrations;
 mod node;

@@ -234,15 +234,22 @@ CREATE TABLE IF NOT EXISTS rewheel_holders (
     id           BINARY(16)     NOT NULL,
     name         VARBINARY(255) NOT NULL,
     lease_ttl_ms BIGINT         NOT NULL,
-    renewals     BIGINT         NOT NULL,
     joined_ms    BIGINT         NOT NULL,
-    renewed_ms   BIGINT         NOT NULL,
     died_ms      BIGINT,
     role         VARCHAR(16)    NOT NULL,
     owner        VARBINARY(255),                                      -- the token that created a worker
     format       INT            NOT NULL,                             -- what its release can handle
     UNIQUE KEY id (id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
+
+-- The heartbeats of holders. A table of its own: work share-locks the row of its holder, and a heartbeat must not wait for work. Only a
+-- heartbeat, an expiry and a deregistration lock a row here.
+CREATE TABLE IF NOT EXISTS rewheel_renewals (
+    id         BINARY(16)       NOT NULL PRIMARY KEY,                 -- rewheel_holders.id
+    renewals   BIGINT           NOT NULL,
+    renewed_ms BIGINT           NOT NULL,
+    dead       TINYINT UNSIGNED NOT NULL DEFAULT 0                    -- 1: the holder is dead, and never renews again
+) ENGINE = InnoDB;
 
 -- The largest format that a stored job has used: a holder with a smaller one is refused. A single row.
 CREATE TABLE IF NOT EXISTS rewheel_format (

@@ -54,7 +54,7 @@ async fn a_heartbeat_that_goes_back_shows_that_older_data_was_restored() {
         subject.store.renew(holder).await.unwrap();
     }
     let mut connection = database.connect().await;
-    connection.query_drop("UPDATE rewheel_holders SET renewals = 1").await.unwrap();
+    connection.query_drop("UPDATE rewheel_renewals SET renewals = 1").await.unwrap();
     subject.store.renew(holder).await.unwrap();
     let (_, lease) = subject.leased("charge").await;
     assert_eq!(lease.fence, first_fence(1));
