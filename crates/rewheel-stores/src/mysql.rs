@@ -22,7 +22,7 @@ mod caller_transaction;
 
 pub use self::options::{MysqlOptions, MysqlOptionsError};
 
-use self::epoch::{Epoch, Observed};
+use self::epoch::{Epoch, Observed, Restored};
 use self::error::{Stage, broken, judge};
 use self::lanes::Lanes;
 use self::places::Places;
@@ -145,7 +145,7 @@ impl MysqlStore {
             connection.begin();
             let prepared = migrate::migrate(&mut connection).await;
             let packet_max = prepared.map_err(|trouble| judge(trouble, Stage::Open))?;
-            let found = epoch::find(&mut connection, false).await;
+            let found = epoch::find(&mut connection, Restored::No).await;
             let found = found.map_err(|trouble| judge(trouble, Stage::Open))?;
             connection.finish();
             work.set_epoch(found);

@@ -1,6 +1,6 @@
 //! A pool of connections. A connection that was dropped within a transaction or a statement is closed, not used again.
 
-use super::epoch;
+use super::epoch::{self, Restored};
 use super::error::{Shown, Stage, VerbError, broken, judge};
 use super::options::MysqlOptions;
 use mysql_async::prelude::Queryable;
@@ -115,7 +115,7 @@ impl Pool {
     /// Compares the server of a new connection with the one before.
     async fn check_epoch(&self, mut conn: Conn) -> StoreResult<Conn> {
         if self.epoch.load(Ordering::Acquire) >= 0 {
-            let found = tokio::time::timeout(self.timeout, epoch::find(&mut conn, false)).await;
+            let found = tokio::time::timeout(self.timeout, epoch::find(&mut conn, Restored::No)).await;
             match found {
                 Ok(Ok(epoch)) => drop(self.epoch.fetch_max(epoch, Ordering::AcqRel)),
                 Ok(Err(trouble)) => return Err(judge(trouble, Stage::Open)),

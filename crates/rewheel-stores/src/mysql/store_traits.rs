@@ -3,11 +3,13 @@
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
+use super::verbs::lease::Beat;
 use super::verbs::{
     audit, books, budgets, change, claim, failures, groups, held, insert, kinds, lane_heads, lease,
     limits, read, reserve, results, risks, sample, settle, sweep,
 };
-use super::{MysqlStore, epoch, read, snapshot, write};
+use super::epoch::{self, Restored};
+use super::{MysqlStore, read, snapshot, write};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -29,7 +31,8 @@ impl MysqlStore {
     async fn begin_epoch(&self) -> StoreResult<()> {
         let mut connection = self.shared.life.get().await?;
         connection.begin();
-        let epoch = epoch::find(&mut connection, true).await;
+        let restored = Restored::After(self.shared.epoch.current());
+        let epoch = epoch::find(&mut connection, restored).await;
         let epoch = epoch.map_err(|trouble| judge(trouble, Stage::Committing))?;
         connection.finish();
         self.shared.observe(epoch);
@@ -130,7 +133,18 @@ impl LeaseStore for MysqlStore {
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         let before = self.shared.epoch.renewals_of(holder);
-        let renewed = write!(self, life, tx => lease::renew(tx, holder))?;
+        let renewed = match write!(self, life, tx => lease::renew(tx, holder))? {
+            Beat::Renewed(renewed) => renewed,
+            Beat::Dead => return Err(StoreError::HolderDead(holder)),
+            Beat::Gone { epoch } => {
+                // The data is older than the holder. Another node may have noticed that before.
+                self.shared.observe(epoch);
+                if before.is_some() && self.shared.epoch.renewals_of(holder).is_some() {
+                    self.begin_epoch().await?;
+                }
+                return Err(StoreError::HolderDead(holder));
+            }
+        };
         if self.shared.epoch.went_back(holder, before, renewed.renewals) {
             self.begin_epoch().await?;
         }

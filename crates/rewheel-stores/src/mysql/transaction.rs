@@ -9,7 +9,7 @@ use super::statement::{padded, text};
 use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(super) struct Transaction<'s> {
     pub(super) report: Option<StoreChange>,
     /// Lanes that this transaction numbered: they are remembered once it has committed.
     lanes_new: Vec<(i64, Lane)>,
+    /// Lanes whose number this transaction has read. A cached number is written only after that.
+    lanes_checked: HashMap<Lane, i64>,
     /// How many jobs of each claim are not leased under it any more.
     leases_ended: BTreeMap<i64, i64>,
     /// Whether this is a repetition: another transaction may have taken a value that this one chose.
@@ -107,6 +109,7 @@ impl<'s> Transaction<'s> {
             pruned: 0,
             report: None,
             lanes_new: Vec::new(),
+            lanes_checked: HashMap::new(),
             leases_ended: BTreeMap::new(),
             repeated: false,
             kind,
@@ -269,15 +272,56 @@ impl<'s> Transaction<'s> {
     }
 
     fn known_lane(&self, lane: &Lane) -> Option<i64> {
-        let new = self.lanes_new.iter().find(|(_, new)| new == lane).map(|(number, _)| *number);
-        new.or_else(|| self.shared.lanes.number(lane))
+        let checked = self.lanes_checked.get(lane).copied();
+        checked.or_else(|| self.shared.lanes.number(lane))
     }
 
-    /// Returns the number of a lane, and creates the lane if necessary.
-    pub(super) async fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, VerbError> {
-        if let Some(number) = self.lane(lane).await? {
-            return Ok(number);
+    /// Compares the cached numbers of lanes with the store, with one statement. If one is wrong, forgets all of them: older data was
+    /// restored, and a number may belong to another lane now, or to none.
+    pub(super) async fn check_lanes(
+        &mut self,
+        lanes: impl IntoIterator<Item = Lane>,
+    ) -> Result<(), VerbError> {
+        let mut cached = BTreeMap::new();
+        for lane in lanes {
+            if let Some(number) = self.shared.lanes.number(&lane)
+                && !self.lanes_checked.contains_key(&lane)
+            {
+                cached.insert(number, lane);
+            }
         }
+        let list: Vec<Value> = cached.keys().map(|number| Value::from(*number)).collect();
+        let rows = self.run_list(include_str!("sql/check_lanes.sql"), &[], &list, &[]).await?.rows;
+        for row in rows {
+            let number: i64 = get(&row, 4)?;
+            // A lane that cannot be read is not the cached one.
+            if let Ok(lane) = read_lane(&row)
+                && cached.get(&number) == Some(&lane)
+            {
+                cached.remove(&number);
+                self.lanes_checked.insert(lane, number);
+            }
+        }
+        if !cached.is_empty() {
+            self.shared.lanes.forget();
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a lane, and creates the lane if necessary. The number is the one that the store has now.
+    pub(super) async fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, VerbError> {
+        if !self.lanes_checked.contains_key(lane) {
+            self.check_lanes([lane.clone()]).await?;
+        }
+        let number = match self.lane(lane).await? {
+            Some(number) => number,
+            None => self.new_lane(lane).await?,
+        };
+        self.lanes_checked.insert(lane.clone(), number);
+        Ok(number)
+    }
+
+    async fn new_lane(&mut self, lane: &Lane) -> Result<i64, VerbError> {
         let number = self.run(include_str!("sql/insert_lane.sql"), name_of(lane)).await?.number;
         self.lanes_new.push((number, lane.clone()));
         Ok(number)
@@ -385,6 +429,7 @@ impl<'s> Transaction<'s> {
     /// Forgets the lanes that this transaction numbered: it was rolled back to before that.
     pub(super) fn forget_new_lanes(&mut self) {
         self.lanes_new.clear();
+        self.lanes_checked.clear();
     }
 
     /// Notes that a job is not leased under its claim any more.

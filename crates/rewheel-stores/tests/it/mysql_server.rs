@@ -4,6 +4,7 @@ mod caller_transaction;
 mod epochs;
 mod heartbeats;
 mod isolation;
+mod lane_numbers;
 mod migrations;
 mod node;
 mod plans;

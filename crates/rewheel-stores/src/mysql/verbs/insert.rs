@@ -14,7 +14,7 @@ use crate::groups::{Line, Release};
 use crate::payload::payload_hash;
 use mysql_async::Value;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError};
-use rewheel_core::{Fence, Format, JobId, Key, NewJob, OnKey, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, OnKey, State, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
 /// Whether a new job of a group is released at once.
@@ -126,6 +126,7 @@ impl<'a> Insertion<'a> {
             Some(_) | None => None,
         };
         let kinds = find_kinds(tx, insert.jobs).await?;
+        tx.check_lanes(lanes(insert.jobs)).await?;
         let stored = match insert.sent {
             Sent::First => HashMap::new(),
             Sent::Again => {
@@ -300,6 +301,12 @@ impl<'a> Insertion<'a> {
         self.lanes_busy.insert(lane, busy);
         Ok(!busy)
     }
+}
+
+/// Returns the lanes of jobs. Most jobs of a batch are in the same lane as the job before.
+fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
+    let parts = jobs.chunk_by(|one, other| one.is_beside(other));
+    parts.filter_map(|part| part.first().map(NewJob::lane)).collect()
 }
 
 async fn find_kinds(

@@ -45,17 +45,29 @@ pub(in super::super) async fn join(
     }
 }
 
+/// What became of a heartbeat.
+pub(in super::super) enum Beat {
+    Renewed(Renewed),
+    /// The holder is dead.
+    Dead,
+    /// The store does not know the holder. Also returns the epoch that the store is in.
+    Gone {
+        epoch: i64,
+    },
+}
+
 pub(in super::super) async fn renew(
     tx: &mut Transaction<'_>,
     holder: HolderId,
-) -> Result<Renewed, VerbError> {
+) -> Result<Beat, VerbError> {
     let id = id16(holder.to_bytes());
     let values = vec![tx.now.as_millis().into(), id.clone()];
     if tx.execute(include_str!("../sql/renew.sql"), values).await? != 1 {
-        return Err(StoreError::HolderDead(holder).into());
+        return unknown_beat(tx, holder).await;
     }
-    let row = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await?;
-    let row = row.ok_or(StoreError::HolderDead(holder))?;
+    let Some(row) = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await? else {
+        return unknown_beat(tx, holder).await;
+    };
     let (number, renewals): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
     let values = vec![number.into(), (Limits::BATCH_MAX as u64).into()];
     let mut wishes = Vec::new();
@@ -66,7 +78,17 @@ pub(in super::super) async fn renew(
             wishes.push(WantedJob { lease, wanted });
         }
     }
-    Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
+    Ok(Beat::Renewed(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes }))
+}
+
+/// Returns why a holder could not renew.
+async fn unknown_beat(tx: &mut Transaction<'_>, holder: HolderId) -> Result<Beat, VerbError> {
+    if tx.number(holder).await?.is_some() {
+        return Ok(Beat::Dead);
+    }
+    let row = tx.find(include_str!("../sql/latest_epoch.sql"), vec![]).await?;
+    let epoch: Option<i64> = row.map_or(Ok(None), |row| get(&row, 0))?;
+    Ok(Beat::Gone { epoch: epoch.unwrap_or(0) })
 }
 
 pub(in super::super) async fn leave(
