@@ -149,6 +149,22 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
     }
 }
 
+/// Converts an error of a verb that writes, before its commit. A value that this transaction chose, and that another one took first, is no
+/// fault of what the caller gave: the caller may try again.
+pub(super) fn judge_write(trouble: VerbError) -> StoreError {
+    let passes = trouble.is_passing();
+    match judge(trouble, Stage::Open) {
+        StoreError::Rejected(why) if passes => StoreError::Unavailable(why),
+        error @ (StoreError::Unavailable(_)
+        | StoreError::Ambiguous(_)
+        | StoreError::Full(_)
+        | StoreError::Rejected(_)
+        | StoreError::HolderDead(_)
+        | StoreError::Broken { .. }
+        | StoreError::Closed) => error,
+    }
+}
+
 /// Judges an error of a COMMIT. Only the errors in this list prove that nothing was written. After any other error the writes may exist.
 fn judge_commit(error: Error) -> StoreError {
     let wrote_nothing = matches!(
@@ -236,7 +252,7 @@ pub(super) fn broken(what: impl Into<String>, source: Option<Error>) -> StoreErr
 
 #[cfg(test)]
 mod tests {
-    use super::{Stage, VerbError, judge};
+    use super::{Stage, VerbError, judge, judge_write};
     use mysql_async::{DriverError, Error, IoError, ServerError};
     use rewheel_core::store::StoreError;
 
@@ -265,6 +281,21 @@ mod tests {
             let judged = judge(VerbError::Sql(error), Stage::Committing);
             assert!(matches!(judged, StoreError::Ambiguous(_)), "{judged}");
         }
+    }
+
+    #[test]
+    fn a_value_that_another_transaction_took_first_is_no_fault_of_the_caller() {
+        let duplicate = |index: &str| {
+            let message = format!("Duplicate entry '1' for key '{index}'");
+            let (code, state) = (1062, "23000".to_owned());
+            VerbError::Sql(Error::Server(ServerError { code, message, state }))
+        };
+        for index in ["PRIMARY", "name", "rewheel_keys.PRIMARY"] {
+            let judged = judge_write(duplicate(index));
+            assert!(matches!(judged, StoreError::Unavailable(_)), "{index}: {judged}");
+        }
+        let judged = judge_write(duplicate("id"));
+        assert!(matches!(judged, StoreError::Rejected(_)), "{judged}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::job_columns::Payload;
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
 use super::verbs::{
-    audit, books, budgets, change, claim, failures, groups, held, insert, kinds, lane_heads, lease,
+    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds, lane_heads, lease,
     limits, read, reserve, results, risks, sample, settle, sweep,
 };
 use super::epoch::{self, Restored};
@@ -187,6 +187,11 @@ impl LeaseStore for MysqlStore {
 
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let events = write!(self, tx => sweep::sweep(tx, sweep))?;
+        // Claims whose jobs users' transactions ended: the sweep stands, whatever becomes of it.
+        let subtract = async { write!(self, tx => claim_ends::subtract(tx)) };
+        if let Err(error) = subtract.await {
+            tracing::debug!(%error, "ended jobs of users' transactions are still counted as leased");
+        }
         // Only makes claims faster: the sweep stands, whatever becomes of it.
         let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, sweep.by)) };
         if let Err(error) = set_aside.await {

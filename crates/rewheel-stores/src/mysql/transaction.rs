@@ -1,7 +1,7 @@
 //! The context of one verb: a connection with or without a transaction, the time and the lanes.
 
 use super::Shared;
-use super::error::{Stage, VerbError, judge, unreadable};
+use super::error::{Stage, VerbError, judge, judge_write, unreadable};
 use super::link::{Done, Link, within};
 use super::pool::Pool;
 use super::row::{get, id16};
@@ -10,6 +10,7 @@ use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -321,7 +322,11 @@ impl<'s> Transaction<'s> {
         Ok(number)
     }
 
+    /// Numbers a lane. Not in the caller's transaction: other submits to the lane would wait until it ends.
     async fn new_lane(&mut self, lane: &Lane) -> Result<i64, VerbError> {
+        if self.kind == Kind::Theirs {
+            return new_lane_apart(self.shared, lane).await;
+        }
         let number = self.run(include_str!("sql/insert_lane.sql"), name_of(lane)).await?.number;
         self.lanes_new.push((number, lane.clone()));
         Ok(number)
@@ -403,18 +408,7 @@ impl<'s> Transaction<'s> {
         if trouble.is_passing() && tries.again(&trouble).await {
             return None;
         }
-        let passes = trouble.is_passing();
-        Some(Err(match judge(trouble, Stage::Open) {
-            // The value was one that this transaction chose: the caller may try again.
-            StoreError::Rejected(why) if passes => StoreError::Unavailable(why),
-            error @ (StoreError::Unavailable(_)
-            | StoreError::Ambiguous(_)
-            | StoreError::Full(_)
-            | StoreError::Rejected(_)
-            | StoreError::HolderDead(_)
-            | StoreError::Broken { .. }
-            | StoreError::Closed) => error,
-        }))
+        Some(Err(judge_write(trouble)))
     }
 
     /// Writes what was done in the caller's transaction to the ledger. The caller commits.
@@ -423,7 +417,7 @@ impl<'s> Transaction<'s> {
             Ok(answer) => self.write_ledger().await.map(|()| answer),
             Err(trouble) => Err(trouble),
         };
-        outcome.map_err(|trouble| judge(trouble, Stage::Open))
+        outcome.map_err(judge_write)
     }
 
     /// Forgets the lanes that this transaction numbered: it was rolled back to before that.
@@ -439,9 +433,29 @@ impl<'s> Transaction<'s> {
         }
     }
 
-    /// Writes how many jobs of claims have ended. Last, in the order of the claims: others may wait for these rows.
+    /// Returns whether this is the caller's transaction, which may stay open for long: it locks only rows of its own jobs and keys.
+    pub(super) fn is_theirs(&self) -> bool {
+        self.kind == Kind::Theirs
+    }
+
+    /// Writes how many jobs of claims have ended.
     async fn write_claims(&mut self) -> Result<(), VerbError> {
         let ended = std::mem::take(&mut self.leases_ended);
+        if !self.is_theirs() {
+            return self.count_claims(ended).await;
+        }
+        for (claim, jobs) in ended {
+            let values = vec![claim.into(), jobs.into()];
+            self.execute(include_str!("sql/insert_claim_end.sql"), values).await?;
+        }
+        Ok(())
+    }
+
+    /// Subtracts jobs from the counts of their claims. Last, in the order of the claims: others may wait for these rows.
+    pub(super) async fn count_claims(
+        &mut self,
+        ended: BTreeMap<i64, i64>,
+    ) -> Result<(), VerbError> {
         for (claim, jobs) in &ended {
             let values = vec![(*jobs).into(), (*claim).into()];
             self.execute(include_str!("sql/count_claim.sql"), values).await?;
@@ -474,6 +488,23 @@ impl<'s> Transaction<'s> {
             self.shared.woken.wake(report);
         }
     }
+}
+
+/// What a caller's transaction needs that another transaction writes.
+pub(super) type Apart<'s, T> = Pin<Box<dyn Future<Output = Result<T, VerbError>> + Send + 's>>;
+
+/// Numbers a lane in a transaction of its own.
+fn new_lane_apart<'s>(shared: &'s Shared, lane: &'s Lane) -> Apart<'s, i64> {
+    Box::pin(async move {
+        let mut tries = Tries::default();
+        loop {
+            let mut tx = Transaction::write(shared, &shared.work).await?;
+            let number = tx.lane_or_new(lane).await;
+            if let Some(number) = tx.commit(number, &mut tries).await {
+                return Ok(number?);
+            }
+        }
+    })
 }
 
 /// Counts the tries of a transaction.

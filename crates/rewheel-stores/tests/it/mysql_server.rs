@@ -7,5 +7,6 @@ mod isolation;
 mod lane_numbers;
 mod migrations;
 mod node;
+mod open_transactions;
 mod plans;
 mod races;
