@@ -19,7 +19,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const STATEMENTS_MAX: usize = 400;
 
 /// Settings of every session, whatever the server's defaults are. `sql_mode` strict: a value that does not fit is an error.
-const SETTINGS: [&str; 3] = [
+/// Without `autocommit`, single statements would stay open and be rolled back; `completion_type` could begin another transaction after a
+/// commit; `sql_select_limit` would cut results off.
+const SETTINGS: [&str; 4] = [
+    "SET SESSION autocommit = 1, completion_type = 'NO_CHAIN', sql_select_limit = 18446744073709551615",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00'",
     "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
@@ -49,6 +52,8 @@ impl Pool {
         let mut settings: Vec<String> = SETTINGS.iter().map(|text| (*text).to_owned()).collect();
         let lock_wait = options.statement_timeout.as_secs().clamp(1, 3);
         settings.push(format!("SET SESSION innodb_lock_wait_timeout = {lock_wait}"));
+        let table_wait = options.statement_timeout.as_secs().max(1);
+        settings.push(format!("SET SESSION lock_wait_timeout = {table_wait}"));
         let address = format!("{}:{}", options.server.ip_or_hostname(), options.server.tcp_port());
         Arc::new(Pool {
             opts: opts.into(),

@@ -10,3 +10,4 @@ mod node;
 mod open_transactions;
 mod plans;
 mod races;
+mod sessions;
