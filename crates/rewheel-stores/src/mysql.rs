@@ -77,6 +77,8 @@ struct Shared {
     writer: i64,
     woken: Wakeup,
     groups_checked: CheckedTo,
+    /// Maximum number of connections of this process.
+    connections_max: usize,
     payload_bytes_max: usize,
 }
 
@@ -166,6 +168,7 @@ impl MysqlStore {
             writer: i64::try_from(random.next() >> 1).unwrap_or(1).max(1),
             woken: Wakeup::default(),
             groups_checked: CheckedTo::default(),
+            connections_max: options.pool_max + LIFE_POOL_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX.min(packet_max.saturating_sub(PACKET_SPARE)),
         };
         Ok(MysqlStore { shared: Arc::new(shared) })

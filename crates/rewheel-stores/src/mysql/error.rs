@@ -38,6 +38,8 @@ const LOCK_NOWAIT: u16 = 3572;
 const CHANGED_SINCE: u16 = 1020;
 /// A unique key has this value already.
 const DUPLICATE: u16 = 1062;
+/// The server has as many prepared statements as `max_prepared_stmt_count` allows.
+const STATEMENTS_FULL: u16 = 1461;
 /// A group of servers rolled the transaction back during its commit, because of a conflict.
 const ROLLED_BACK: u16 = 3101;
 /// The server runs with `--read-only`, so it refused to commit.
@@ -73,6 +75,14 @@ impl VerbError {
             VerbError::Sql(Error::Server(error)) => {
                 matches!(error.code, LOCK_WAIT | LOCK_NOWAIT)
             }
+            VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
+        }
+    }
+
+    /// Returns whether the server has no room for another prepared statement. A connection that is closed gives back those it has.
+    pub(super) fn is_out_of_statements(&self) -> bool {
+        match self {
+            VerbError::Sql(Error::Server(error)) => error.code == STATEMENTS_FULL,
             VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
         }
     }

@@ -15,8 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Number of statements that a connection keeps prepared: more than there are files of statements, some with several sizes of lists.
-const STATEMENTS_MAX: usize = 400;
+/// Number of statements that a connection keeps prepared: those of the verbs that run all the time. The server has one limit for all
+/// connections of all nodes (`max_prepared_stmt_count`).
+pub(super) const STATEMENTS_MAX: usize = 64;
 
 /// Settings of every session, whatever the server's defaults are. `sql_mode` strict: a value that does not fit is an error.
 /// Without `autocommit`, single statements would stay open and be rolled back; `completion_type` could begin another transaction after a
@@ -120,7 +121,8 @@ impl Pool {
     /// Compares the server of a new connection with the one before.
     async fn check_epoch(&self, mut conn: Conn) -> StoreResult<Conn> {
         if self.epoch.load(Ordering::Acquire) >= 0 {
-            let found = tokio::time::timeout(self.timeout, epoch::find(&mut conn, Restored::No)).await;
+            let found =
+                tokio::time::timeout(self.timeout, epoch::find(&mut conn, Restored::No)).await;
             match found {
                 Ok(Ok(epoch)) => drop(self.epoch.fetch_max(epoch, Ordering::AcqRel)),
                 Ok(Err(trouble)) => return Err(judge(trouble, Stage::Open)),

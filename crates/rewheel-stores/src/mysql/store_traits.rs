@@ -1,14 +1,14 @@
 //! Implements the store traits: runs each verb in a transaction.
 
+use super::epoch::{self, Restored};
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
 use super::verbs::{
-    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds, lane_heads, lease,
-    limits, read, reserve, results, risks, sample, settle, sweep,
+    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
+    lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
 };
-use super::epoch::{self, Restored};
 use super::{MysqlStore, read, snapshot, write};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
@@ -17,7 +17,8 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
     KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreError, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
+    Settlement, Store, StoreError, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch,
+    WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,

@@ -535,7 +535,7 @@ impl Tries {
 
 /// Returns whether the connection cannot be used any more.
 fn is_broken(trouble: &VerbError) -> bool {
-    matches!(trouble, VerbError::Sql(error) if error.is_fatal())
+    trouble.is_out_of_statements() || matches!(trouble, VerbError::Sql(error) if error.is_fatal())
 }
 
 /// Refuses a session in which a verb would decide by old rows, or lock the gaps between rows, or truncate values.

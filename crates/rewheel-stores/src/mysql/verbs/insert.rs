@@ -1,9 +1,9 @@
 //! Stores new jobs.
 
+use super::super::Shared;
 use super::super::error::VerbError;
 use super::super::places;
 use super::super::row::{bytes, get, id16};
-use super::super::Shared;
 use super::super::transaction::{Apart, Transaction, Tries};
 use super::groups;
 use super::keys::Keys;

@@ -130,7 +130,8 @@ async fn other_jobs_of_a_claim_are_settled_beside_an_open_settle() {
     node.balance().await;
     // The claim has ended once its last job is counted.
     node.mysql.sweep(&Sweep::new(holder, 10, Retain::default())).await.expect("swept");
-    let left = "SELECT (SELECT COUNT(*) FROM rewheel_claims) + (SELECT COUNT(*) FROM rewheel_claim_ends)";
+    let left =
+        "SELECT (SELECT COUNT(*) FROM rewheel_claims) + (SELECT COUNT(*) FROM rewheel_claim_ends)";
     let left: Option<u64> = database.connect().await.query_first(left).await.expect("a number");
     assert_eq!(left, Some(0));
 }

@@ -26,7 +26,9 @@ async fn open(database: &Database) -> Subject {
     for sql in [
         format!("SET GLOBAL init_connect = '{defaults}'"),
         format!("CREATE USER {user}@'%' IDENTIFIED BY 'secret'"),
-        format!("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON {name}.* TO {user}@'%'"),
+        format!(
+            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON {name}.* TO {user}@'%'"
+        ),
     ] {
         server.query_drop(sql).await.expect("a user");
     }
@@ -125,4 +127,26 @@ async fn a_long_list_locks_only_its_own_rows() {
     let settled = subject.store.settle(holder, &settlements).await.expect("settled");
     assert!(settled.iter().all(|settled| matches!(settled, Settled::Applied(_))));
     drop_user(&database).await;
+}
+
+#[tokio::test]
+async fn doctor_compares_the_limit_of_prepared_statements_with_the_fleet() {
+    let database = Database::fresh();
+    let node = Node::start(&database).await;
+    let risk = async || {
+        let risks = node.store.risks().await.expect("risks");
+        risks.into_iter().find(|risk| risk.name == "max_prepared_stmt_count")
+    };
+    let mut server = database.connect().await;
+    let limit = "SELECT @@GLOBAL.max_prepared_stmt_count";
+    let limit: Option<usize> = server.query_first(limit).await.expect("a number");
+    // Eight connections for work and two for heartbeats, with 64 statements each.
+    let fitting = limit.expect("a row") / (10 * 64);
+    for _ in 0..fitting {
+        node.holder().await;
+    }
+    assert_eq!(risk().await, None);
+    node.holder().await;
+    let message = risk().await.expect("a risk").message;
+    assert!(message.contains(&format!("{} nodes", fitting + 1)), "{message}");
 }
