@@ -2,9 +2,7 @@
 
 use super::node::Node;
 use mysql_async::prelude::Queryable;
-use rewheel_core::store::{
-    Claim, ClockOffset, LeaseStore, ReadStore, Settled, Settlement, StoreError, WorkStore,
-};
+use rewheel_core::store::{Claim, ClockOffset, Settled, Settlement, StoreError};
 use rewheel_core::{Fence, Format, HolderId, NewHolder, Role, Timestamp};
 use rewheel_stores::MysqlStore;
 use rewheel_testkit::{Database, Subject, lane, seconds};
