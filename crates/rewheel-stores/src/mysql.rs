@@ -22,7 +22,7 @@ mod caller_transaction;
 
 pub use self::options::{MysqlOptions, MysqlOptionsError};
 
-use self::epoch::{Epoch, Observed};
+use self::epoch::{Epoch, Observed, Restored};
 use self::error::{Stage, broken, judge};
 use self::lanes::Lanes;
 use self::places::Places;
@@ -40,6 +40,9 @@ const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Space in a packet for everything but the payload.
 const PACKET_SPARE: usize = 64 * 1024;
+
+/// Connections for heartbeats: one that waits for a lock must not stop those of other holders of the process.
+const LIFE_POOL_MAX: usize = 2;
 
 /// A store in a MySQL or MariaDB database.
 ///
@@ -63,7 +66,7 @@ pub struct MysqlStore {
 
 struct Shared {
     work: Arc<Pool>,
-    /// One connection that only heartbeats use, so that they never wait behind other work.
+    /// Connections that only heartbeats and expiries use, so that they never wait behind other work.
     life: Arc<Pool>,
     timeout: Duration,
     clock: ClockOffset,
@@ -74,6 +77,8 @@ struct Shared {
     writer: i64,
     woken: Wakeup,
     groups_checked: CheckedTo,
+    /// Maximum number of connections of this process.
+    connections_max: usize,
     payload_bytes_max: usize,
 }
 
@@ -136,13 +141,13 @@ impl MysqlStore {
     /// As [`MysqlStore::open`].
     pub async fn open_with(options: MysqlOptions) -> StoreResult<MysqlStore> {
         let work = Pool::new(&options, options.pool_max);
-        let life = Pool::new(&options, 1);
+        let life = Pool::new(&options, LIFE_POOL_MAX);
         let packet_max = {
             let mut connection = work.get().await?;
             connection.begin();
             let prepared = migrate::migrate(&mut connection).await;
             let packet_max = prepared.map_err(|trouble| judge(trouble, Stage::Open))?;
-            let found = epoch::find(&mut connection, false).await;
+            let found = epoch::find(&mut connection, Restored::No).await;
             let found = found.map_err(|trouble| judge(trouble, Stage::Open))?;
             connection.finish();
             work.set_epoch(found);
@@ -163,6 +168,7 @@ impl MysqlStore {
             writer: i64::try_from(random.next() >> 1).unwrap_or(1).max(1),
             woken: Wakeup::default(),
             groups_checked: CheckedTo::default(),
+            connections_max: options.pool_max + LIFE_POOL_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX.min(packet_max.saturating_sub(PACKET_SPARE)),
         };
         Ok(MysqlStore { shared: Arc::new(shared) })

@@ -11,7 +11,9 @@ impl MysqlStore {
     /// Stores new jobs inside the caller's transaction: they exist when the transaction has committed. This replaces an outbox table: an
     /// order and the job that charges for it are stored together, or neither is stored.
     ///
-    /// The connection must use the database of the store. It wakes no node, because the jobs are not visible yet: the next poll finds them.
+    /// The connection must use the database of the store, and the isolation level READ COMMITTED for the whole session: at a higher level a
+    /// transaction would decide by rows that others have changed since, and would stop the submits of others. The session's `sql_mode` must
+    /// be strict, which is the server's default. The call wakes no node, because the jobs are not visible yet: the next poll finds them.
     /// [`Insert::direct`] is ignored for the same reason. The same poll releases a job that is the first of its group.
     ///
     /// ```no_run
@@ -23,6 +25,8 @@ impl MysqlStore {
     /// use rewheel_stores::MysqlStore;
     ///
     /// # async fn order(connection: &mut mysql_async::Conn, store: &MysqlStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// // Once for each connection. `OptsBuilder::setup` does it for those of a pool.
+    /// connection.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
     /// let mut transaction = connection.start_transaction(TxOpts::new()).await?;
     /// transaction.query_drop("INSERT INTO orders (id, cents) VALUES (17, 4200)").await?;
     /// let id = JobId::new(Timestamp::from_millis(1_700_000_000_000), &Random::thread());
@@ -34,7 +38,9 @@ impl MysqlStore {
     /// ```
     ///
     /// # Errors
-    /// As [`SubmitStore::insert`](rewheel_core::store::SubmitStore::insert). After an error roll the transaction back; after
+    /// As [`SubmitStore::insert`](rewheel_core::store::SubmitStore::insert), and
+    /// [`StoreError::Rejected`](rewheel_core::store::StoreError::Rejected) if the session has another isolation level or a `sql_mode` that is
+    /// not strict. After an error roll the transaction back; after
     /// [`StoreError::Unavailable`](rewheel_core::store::StoreError::Unavailable) (a deadlock, for example) run it again.
     pub async fn insert_in(
         &self,
@@ -52,7 +58,8 @@ impl MysqlStore {
     /// [`follow_ups`](Settlement::follow_ups). Like [`insert_in`](MysqlStore::insert_in), it wakes no node for them.
     ///
     /// # Errors
-    /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). After an error roll the transaction back. Also roll back if the
+    /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle), and for the session as
+    /// [`insert_in`](MysqlStore::insert_in). After an error roll the transaction back. Also roll back if the
     /// result is [`Settled::Lost`].
     pub async fn settle_in(
         &self,

@@ -1,8 +1,8 @@
 //! Notices a failover or restore, and begins an epoch: its fences are larger than all before.
 //!
 //! The table `rewheel_epochs` names the server of the latest epoch. A new connection to another server begins the next epoch: a replica was
-//! promoted, or the data was copied. A heartbeat whose number is not larger than the last one shows that older data was restored. Every
-//! transaction that checks its holder reads the latest epoch in the same statement. See the decision record 0054.
+//! promoted, or the data was copied. A heartbeat whose number is not larger than the last one shows that older data was restored, and so
+//! does a holder that has sent heartbeats and is not in the store at all. Every transaction that checks its holder reads the latest epoch in the same statement. See the decision record 0054.
 
 use super::error::VerbError;
 use mysql_async::prelude::Queryable;
@@ -49,7 +49,12 @@ pub(super) enum Observed {
 impl Epoch {
     /// Returns the number above which all new fences are.
     pub(super) fn fence_floor(&self) -> i64 {
-        self.current.load(Ordering::Acquire) << FENCE_BITS
+        self.current() << FENCE_BITS
+    }
+
+    /// Returns the latest epoch that this process knows.
+    pub(super) fn current(&self) -> i64 {
+        self.current.load(Ordering::Acquire)
     }
 
     /// Notes an epoch that the store is in.
@@ -83,14 +88,28 @@ impl Epoch {
     }
 }
 
-/// Returns the epoch of the server of a connection, and begins one if it is another server than before, or if `restored`.
-pub(super) async fn find(conn: &mut Conn, restored: bool) -> Result<i64, VerbError> {
+/// Whether this process knows that older data was restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Restored {
+    No,
+    /// It was. The epochs that were known before, up to this one, may be missing in the store: they are not used again.
+    After(i64),
+}
+
+/// Returns the epoch of the server of a connection, and begins one if it is another server than before, or if older data was restored.
+pub(super) async fn find(conn: &mut Conn, restored: Restored) -> Result<i64, VerbError> {
     let server = server(conn).await?;
     let latest: Option<(i64, Vec<u8>)> = conn.query_first(LATEST).await?;
     let next = match latest {
-        Some((epoch, known)) if known == server && !restored => return Ok(epoch),
-        Some((epoch, _)) => epoch + 1,
-        None => 0,
+        Some((epoch, known)) if known == server && restored == Restored::No => return Ok(epoch),
+        latest => {
+            let stored = latest.map(|(epoch, _)| epoch);
+            let known = match restored {
+                Restored::No => None,
+                Restored::After(epoch) => Some(epoch),
+            };
+            stored.max(known).map_or(0, |epoch| epoch + 1)
+        }
     };
     match conn.exec_drop(BEGIN, (next, &server)).await.map_err(VerbError::from) {
         Ok(()) => {

@@ -38,6 +38,14 @@ const LOCK_NOWAIT: u16 = 3572;
 const CHANGED_SINCE: u16 = 1020;
 /// A unique key has this value already.
 const DUPLICATE: u16 = 1062;
+/// The server has as many prepared statements as `max_prepared_stmt_count` allows.
+const STATEMENTS_FULL: u16 = 1461;
+/// A group of servers rolled the transaction back during its commit, because of a conflict.
+const ROLLED_BACK: u16 = 3101;
+/// The server runs with `--read-only`, so it refused to commit.
+const READ_ONLY_OPTION: u16 = 1290;
+/// The server is in read-only mode, so it refused to commit.
+const READ_ONLY_MODE: u16 = 1836;
 
 impl VerbError {
     /// Returns whether the whole transaction can be repeated at once: others were faster, and nothing was written.
@@ -50,12 +58,31 @@ impl VerbError {
         }
     }
 
+    /// Returns whether a commit that failed with this error can be repeated at once: the server rolled the transaction back, because it met
+    /// another one.
+    pub(super) fn is_conflict_of_commit(&self) -> bool {
+        match self {
+            VerbError::Sql(Error::Server(error)) => {
+                matches!(error.code, DEADLOCK | LOCK_WAIT | CHANGED_SINCE | ROLLED_BACK)
+            }
+            VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
+        }
+    }
+
     /// Returns whether another transaction kept a lock for too long.
     pub(super) fn is_lock(&self) -> bool {
         match self {
             VerbError::Sql(Error::Server(error)) => {
                 matches!(error.code, LOCK_WAIT | LOCK_NOWAIT)
             }
+            VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
+        }
+    }
+
+    /// Returns whether the server has no room for another prepared statement. A connection that is closed gives back those it has.
+    pub(super) fn is_out_of_statements(&self) -> bool {
+        match self {
+            VerbError::Sql(Error::Server(error)) => error.code == STATEMENTS_FULL,
             VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => false,
         }
     }
@@ -123,18 +150,47 @@ pub(super) fn judge(trouble: VerbError, stage: Stage) -> StoreError {
             );
             broken(what, None)
         }
-        VerbError::Sql(Error::Server(error)) => judge_server(error, stage),
-        VerbError::Sql(error) => match (&error, stage) {
-            (Error::Driver(DriverError::PacketTooLarge), _) => {
-                StoreError::Rejected(Shown(error).into())
-            }
-            (_, Stage::Open) => StoreError::Unavailable(Shown(error).into()),
-            (_, Stage::Committing) => StoreError::Ambiguous(Shown(error).into()),
-        },
+        VerbError::Sql(error) if stage == Stage::Committing => judge_commit(error),
+        VerbError::Sql(Error::Server(error)) => judge_server(error),
+        VerbError::Sql(error @ Error::Driver(DriverError::PacketTooLarge)) => {
+            StoreError::Rejected(Shown(error).into())
+        }
+        VerbError::Sql(error) => StoreError::Unavailable(Shown(error).into()),
     }
 }
 
-fn judge_server(error: ServerError, stage: Stage) -> StoreError {
+/// Converts an error of a verb that writes, before its commit. A value that this transaction chose, and that another one took first, is no
+/// fault of what the caller gave: the caller may try again.
+pub(super) fn judge_write(trouble: VerbError) -> StoreError {
+    let passes = trouble.is_passing();
+    match judge(trouble, Stage::Open) {
+        StoreError::Rejected(why) if passes => StoreError::Unavailable(why),
+        error @ (StoreError::Unavailable(_)
+        | StoreError::Ambiguous(_)
+        | StoreError::Full(_)
+        | StoreError::Rejected(_)
+        | StoreError::HolderDead(_)
+        | StoreError::Broken { .. }
+        | StoreError::Closed) => error,
+    }
+}
+
+/// Judges an error of a COMMIT. Only the errors in this list prove that nothing was written. After any other error the writes may exist.
+fn judge_commit(error: Error) -> StoreError {
+    let wrote_nothing = matches!(
+        &error,
+        Error::Server(error) if matches!(
+            error.code,
+            DEADLOCK | LOCK_WAIT | CHANGED_SINCE | ROLLED_BACK | READ_ONLY_OPTION | READ_ONLY_MODE
+        )
+    );
+    match wrote_nothing {
+        true => StoreError::Unavailable(Shown(error).into()),
+        false => StoreError::Ambiguous(Shown(error).into()),
+    }
+}
+
+fn judge_server(error: ServerError) -> StoreError {
     if let Some(what) = a_person_must_look(&error) {
         return broken(what, Some(Error::Server(error)));
     }
@@ -142,12 +198,6 @@ fn judge_server(error: ServerError, stage: Stage) -> StoreError {
     match code {
         // Disk full, table full, quota.
         1021 | 1114 | 1041 => StoreError::Full(shown.into()),
-        // The server shuts down, or ends the connection or the statement. A commit may have reached the disk.
-        1053 | 1077 | 1078 | 1079 | 1317 | 1927 | 1158..=1161 | 4031
-            if stage == Stage::Committing =>
-        {
-            StoreError::Ambiguous(shown.into())
-        }
         // What was given breaks a rule, cannot be a value, or is too large.
         1048 | 1062 | 1153 | 1264 | 1292 | 1301 | 1366 | 1406 | 1118 | 1451 | 1452 | 3140
         | 4025 => StoreError::Rejected(shown.into()),
@@ -208,4 +258,62 @@ impl std::error::Error for Shown {}
 
 pub(super) fn broken(what: impl Into<String>, source: Option<Error>) -> StoreError {
     StoreError::Broken { what: what.into(), source: source.map(|error| Shown(error).into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stage, VerbError, judge, judge_write};
+    use mysql_async::{DriverError, Error, IoError, ServerError};
+    use rewheel_core::store::StoreError;
+
+    fn server(code: u16) -> VerbError {
+        let (message, state) = ("a message".to_owned(), "HY000".to_owned());
+        VerbError::Sql(Error::Server(ServerError { code, message, state }))
+    }
+
+    #[test]
+    fn only_listed_errors_of_a_commit_prove_that_nothing_was_written() {
+        for code in 1_000..5_000 {
+            let is_listed = [1213, 1205, 1020, 3101, 1290, 1836].contains(&code);
+            let judged = judge(server(code), Stage::Committing);
+            let is_as_listed = match is_listed {
+                true => matches!(judged, StoreError::Unavailable(_)),
+                false => matches!(judged, StoreError::Ambiguous(_)),
+            };
+            assert!(is_as_listed, "error {code}: {judged}");
+            assert!(!server(code).is_conflict_of_commit() || is_listed, "error {code}");
+        }
+    }
+
+    #[test]
+    fn a_commit_without_an_answer_may_have_been_written() {
+        let io = IoError::Io(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        for error in [Error::Io(io), Error::Driver(DriverError::PacketTooLarge)] {
+            let judged = judge(VerbError::Sql(error), Stage::Committing);
+            assert!(matches!(judged, StoreError::Ambiguous(_)), "{judged}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_another_transaction_took_first_is_no_fault_of_the_caller() {
+        let duplicate = |index: &str| {
+            let message = format!("Duplicate entry '1' for key '{index}'");
+            let (code, state) = (1062, "23000".to_owned());
+            VerbError::Sql(Error::Server(ServerError { code, message, state }))
+        };
+        for index in ["PRIMARY", "name", "rewheel_keys.PRIMARY"] {
+            let judged = judge_write(duplicate(index));
+            assert!(matches!(judged, StoreError::Unavailable(_)), "{index}: {judged}");
+        }
+        let judged = judge_write(duplicate("id"));
+        assert!(matches!(judged, StoreError::Rejected(_)), "{judged}");
+    }
+
+    #[test]
+    fn an_error_before_the_commit_is_never_ambiguous() {
+        for code in 1_000..5_000 {
+            let judged = judge(server(code), Stage::Open);
+            assert!(!matches!(judged, StoreError::Ambiguous(_)), "error {code}");
+        }
+    }
 }

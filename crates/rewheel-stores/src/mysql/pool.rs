@@ -1,6 +1,6 @@
 //! A pool of connections. A connection that was dropped within a transaction or a statement is closed, not used again.
 
-use super::epoch;
+use super::epoch::{self, Restored};
 use super::error::{Shown, Stage, VerbError, broken, judge};
 use super::options::MysqlOptions;
 use mysql_async::prelude::Queryable;
@@ -15,11 +15,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Number of statements that a connection keeps prepared: more than there are files of statements, some with several sizes of lists.
-const STATEMENTS_MAX: usize = 400;
+/// Number of statements that a connection keeps prepared: those of the verbs that run all the time. The server has one limit for all
+/// connections of all nodes (`max_prepared_stmt_count`).
+pub(super) const STATEMENTS_MAX: usize = 64;
 
 /// Settings of every session, whatever the server's defaults are. `sql_mode` strict: a value that does not fit is an error.
-const SETTINGS: [&str; 3] = [
+/// Without `autocommit`, single statements would stay open and be rolled back; `completion_type` could begin another transaction after a
+/// commit; `sql_select_limit` would cut results off.
+const SETTINGS: [&str; 4] = [
+    "SET SESSION autocommit = 1, completion_type = 'NO_CHAIN', sql_select_limit = 18446744073709551615",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00'",
     "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
@@ -49,6 +53,8 @@ impl Pool {
         let mut settings: Vec<String> = SETTINGS.iter().map(|text| (*text).to_owned()).collect();
         let lock_wait = options.statement_timeout.as_secs().clamp(1, 3);
         settings.push(format!("SET SESSION innodb_lock_wait_timeout = {lock_wait}"));
+        let table_wait = options.statement_timeout.as_secs().max(1);
+        settings.push(format!("SET SESSION lock_wait_timeout = {table_wait}"));
         let address = format!("{}:{}", options.server.ip_or_hostname(), options.server.tcp_port());
         Arc::new(Pool {
             opts: opts.into(),
@@ -115,7 +121,8 @@ impl Pool {
     /// Compares the server of a new connection with the one before.
     async fn check_epoch(&self, mut conn: Conn) -> StoreResult<Conn> {
         if self.epoch.load(Ordering::Acquire) >= 0 {
-            let found = tokio::time::timeout(self.timeout, epoch::find(&mut conn, false)).await;
+            let found =
+                tokio::time::timeout(self.timeout, epoch::find(&mut conn, Restored::No)).await;
             match found {
                 Ok(Ok(epoch)) => drop(self.epoch.fetch_max(epoch, Ordering::AcqRel)),
                 Ok(Err(trouble)) => return Err(judge(trouble, Stage::Open)),

@@ -1,13 +1,15 @@
 //! Implements the store traits: runs each verb in a transaction.
 
+use super::epoch::{self, Restored};
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
+use super::verbs::lease::Beat;
 use super::verbs::{
-    audit, books, budgets, change, claim, failures, groups, held, insert, kinds, lane_heads, lease,
-    limits, read, reserve, results, risks, sample, settle, sweep,
+    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
+    lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
 };
-use super::{MysqlStore, epoch, read, snapshot, write};
+use super::{MysqlStore, read, snapshot, write};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -15,7 +17,8 @@ use rewheel_core::store::{
     FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
     KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
     OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
+    Settlement, Store, StoreError, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch,
+    WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -29,7 +32,8 @@ impl MysqlStore {
     async fn begin_epoch(&self) -> StoreResult<()> {
         let mut connection = self.shared.life.get().await?;
         connection.begin();
-        let epoch = epoch::find(&mut connection, true).await;
+        let restored = Restored::After(self.shared.epoch.current());
+        let epoch = epoch::find(&mut connection, restored).await;
         let epoch = epoch.map_err(|trouble| judge(trouble, Stage::Committing))?;
         connection.finish();
         self.shared.observe(epoch);
@@ -130,7 +134,18 @@ impl LeaseStore for MysqlStore {
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
         let before = self.shared.epoch.renewals_of(holder);
-        let renewed = write!(self, life, tx => lease::renew(tx, holder))?;
+        let renewed = match write!(self, life, tx => lease::renew(tx, holder))? {
+            Beat::Renewed(renewed) => renewed,
+            Beat::Dead => return Err(StoreError::HolderDead(holder)),
+            Beat::Gone { epoch } => {
+                // The data is older than the holder. Another node may have noticed that before.
+                self.shared.observe(epoch);
+                if before.is_some() && self.shared.epoch.renewals_of(holder).is_some() {
+                    self.begin_epoch().await?;
+                }
+                return Err(StoreError::HolderDead(holder));
+            }
+        };
         if self.shared.epoch.went_back(holder, before, renewed.renewals) {
             self.begin_epoch().await?;
         }
@@ -159,11 +174,25 @@ impl LeaseStore for MysqlStore {
         other: HolderId,
         renewals: u64,
     ) -> StoreResult<HolderExpiry> {
-        write!(self, life, tx => lease::expire_holder(tx, by, other, renewals))
+        for _ in 0..lease::LOCK_TRIES {
+            // Each try is a transaction of its own: a lock that it did not get may have rolled it back.
+            let tried = write!(self, life, tx => lease::expire_holder(tx, by, other, renewals))?;
+            match tried {
+                Some(done) => return Ok(done),
+                None => tokio::time::sleep(lease::LOCK_PAUSE).await,
+            }
+        }
+        let what = "another node is leasing jobs to the holder that is to be expired";
+        Err(StoreError::Unavailable(what.into()))
     }
 
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let events = write!(self, tx => sweep::sweep(tx, sweep))?;
+        // Claims whose jobs users' transactions ended: the sweep stands, whatever becomes of it.
+        let subtract = async { write!(self, tx => claim_ends::subtract(tx)) };
+        if let Err(error) = subtract.await {
+            tracing::debug!(%error, "ended jobs of users' transactions are still counted as leased");
+        }
         // Only makes claims faster: the sweep stands, whatever becomes of it.
         let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, sweep.by)) };
         if let Err(error) = set_aside.await {

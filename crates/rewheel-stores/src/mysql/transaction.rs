@@ -1,7 +1,7 @@
 //! The context of one verb: a connection with or without a transaction, the time and the lanes.
 
 use super::Shared;
-use super::error::{Stage, VerbError, judge, unreadable};
+use super::error::{Stage, VerbError, judge, judge_write, unreadable};
 use super::link::{Done, Link, within};
 use super::pool::Pool;
 use super::row::{get, id16};
@@ -9,7 +9,8 @@ use super::statement::{padded, text};
 use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ const SNAPSHOT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
      START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; \
      SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000";
 
+/// Reads the settings of a caller's session that decide whether its writes are correct. The two servers have different names for the level.
+const SESSION: &str = "SHOW SESSION VARIABLES \
+     WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'sql_mode')";
+
 /// The transaction of one verb, or the connection of one that only reads.
 pub(super) struct Transaction<'s> {
     link: Box<dyn Link + 's>,
@@ -41,6 +46,8 @@ pub(super) struct Transaction<'s> {
     pub(super) report: Option<StoreChange>,
     /// Lanes that this transaction numbered: they are remembered once it has committed.
     lanes_new: Vec<(i64, Lane)>,
+    /// Lanes whose number this transaction has read. A cached number is written only after that.
+    lanes_checked: HashMap<Lane, i64>,
     /// How many jobs of each claim are not leased under it any more.
     leases_ended: BTreeMap<i64, i64>,
     /// Whether this is a repetition: another transaction may have taken a value that this one chose.
@@ -80,12 +87,13 @@ impl<'s> Transaction<'s> {
         Transaction::open(shared, &shared.work, NOW, Kind::Read).await
     }
 
-    /// Uses the caller's transaction.
+    /// Uses the caller's transaction, if its session is suitable.
     pub(super) async fn theirs(
         shared: &'s Shared,
         link: impl Link + 's,
     ) -> StoreResult<Transaction<'s>> {
         let mut link = Box::new(link);
+        check_session(&mut *link).await?;
         let now = link.query(NOW).await.map_err(|error| judge(error.into(), Stage::Open))?;
         let now = now.rows.first().ok_or_else(no_time).and_then(|row| get(row, 0));
         let now = now.map_err(|trouble| judge(trouble, Stage::Open))?;
@@ -102,6 +110,7 @@ impl<'s> Transaction<'s> {
             pruned: 0,
             report: None,
             lanes_new: Vec::new(),
+            lanes_checked: HashMap::new(),
             leases_ended: BTreeMap::new(),
             repeated: false,
             kind,
@@ -229,9 +238,13 @@ impl<'s> Transaction<'s> {
         }
     }
 
-    /// Returns the number of a holder that is alive, and keeps it alive until the end of this transaction.
+    /// Returns the number of a holder that is alive, and keeps it alive until the end of this transaction. The caller's transaction may stay
+    /// open for long, so it only looks.
     pub(super) async fn alive(&mut self, holder: HolderId) -> Result<Option<i64>, VerbError> {
-        let sql = include_str!("sql/find_holder.sql");
+        let sql = match self.kind {
+            Kind::Theirs => include_str!("sql/see_holder.sql"),
+            Kind::Write | Kind::Snapshot | Kind::Read => include_str!("sql/find_holder.sql"),
+        };
         let row = self.find(sql, vec![id16(holder.to_bytes())]).await?;
         let Some(row) = row else { return Ok(None) };
         self.shared.observe(get::<Option<i64>>(&row, 1)?.unwrap_or(0));
@@ -260,14 +273,59 @@ impl<'s> Transaction<'s> {
     }
 
     fn known_lane(&self, lane: &Lane) -> Option<i64> {
-        let new = self.lanes_new.iter().find(|(_, new)| new == lane).map(|(number, _)| *number);
-        new.or_else(|| self.shared.lanes.number(lane))
+        let checked = self.lanes_checked.get(lane).copied();
+        checked.or_else(|| self.shared.lanes.number(lane))
     }
 
-    /// Returns the number of a lane, and creates the lane if necessary.
+    /// Compares the cached numbers of lanes with the store, with one statement. If one is wrong, forgets all of them: older data was
+    /// restored, and a number may belong to another lane now, or to none.
+    pub(super) async fn check_lanes(
+        &mut self,
+        lanes: impl IntoIterator<Item = Lane>,
+    ) -> Result<(), VerbError> {
+        let mut cached = BTreeMap::new();
+        for lane in lanes {
+            if let Some(number) = self.shared.lanes.number(&lane)
+                && !self.lanes_checked.contains_key(&lane)
+            {
+                cached.insert(number, lane);
+            }
+        }
+        let list: Vec<Value> = cached.keys().map(|number| Value::from(*number)).collect();
+        let rows = self.run_list(include_str!("sql/check_lanes.sql"), &[], &list, &[]).await?.rows;
+        for row in rows {
+            let number: i64 = get(&row, 4)?;
+            // A lane that cannot be read is not the cached one.
+            if let Ok(lane) = read_lane(&row)
+                && cached.get(&number) == Some(&lane)
+            {
+                cached.remove(&number);
+                self.lanes_checked.insert(lane, number);
+            }
+        }
+        if !cached.is_empty() {
+            self.shared.lanes.forget();
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a lane, and creates the lane if necessary. The number is the one that the store has now.
     pub(super) async fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, VerbError> {
-        if let Some(number) = self.lane(lane).await? {
-            return Ok(number);
+        if !self.lanes_checked.contains_key(lane) {
+            self.check_lanes([lane.clone()]).await?;
+        }
+        let number = match self.lane(lane).await? {
+            Some(number) => number,
+            None => self.new_lane(lane).await?,
+        };
+        self.lanes_checked.insert(lane.clone(), number);
+        Ok(number)
+    }
+
+    /// Numbers a lane. Not in the caller's transaction: other submits to the lane would wait until it ends.
+    async fn new_lane(&mut self, lane: &Lane) -> Result<i64, VerbError> {
+        if self.kind == Kind::Theirs {
+            return new_lane_apart(self.shared, lane).await;
         }
         let number = self.run(include_str!("sql/insert_lane.sql"), name_of(lane)).await?.number;
         self.lanes_new.push((number, lane.clone()));
@@ -332,10 +390,14 @@ impl<'s> Transaction<'s> {
                     return Some(Ok(answer));
                 }
                 // A cluster may report a conflict at the commit, which has then written nothing.
-                Err(trouble) if !trouble.is_passing() => {
+                Err(trouble) if trouble.is_conflict_of_commit() => {
+                    drop(self);
+                    if tries.again(&trouble).await {
+                        return None;
+                    }
                     return Some(Err(judge(trouble, Stage::Committing)));
                 }
-                Err(trouble) => trouble,
+                Err(trouble) => return Some(Err(judge(trouble, Stage::Committing))),
             },
             Err(trouble) => trouble,
         };
@@ -346,18 +408,7 @@ impl<'s> Transaction<'s> {
         if trouble.is_passing() && tries.again(&trouble).await {
             return None;
         }
-        let passes = trouble.is_passing();
-        Some(Err(match judge(trouble, Stage::Open) {
-            // The value was one that this transaction chose: the caller may try again.
-            StoreError::Rejected(why) if passes => StoreError::Unavailable(why),
-            error @ (StoreError::Unavailable(_)
-            | StoreError::Ambiguous(_)
-            | StoreError::Full(_)
-            | StoreError::Rejected(_)
-            | StoreError::HolderDead(_)
-            | StoreError::Broken { .. }
-            | StoreError::Closed) => error,
-        }))
+        Some(Err(judge_write(trouble)))
     }
 
     /// Writes what was done in the caller's transaction to the ledger. The caller commits.
@@ -366,12 +417,13 @@ impl<'s> Transaction<'s> {
             Ok(answer) => self.write_ledger().await.map(|()| answer),
             Err(trouble) => Err(trouble),
         };
-        outcome.map_err(|trouble| judge(trouble, Stage::Open))
+        outcome.map_err(judge_write)
     }
 
     /// Forgets the lanes that this transaction numbered: it was rolled back to before that.
     pub(super) fn forget_new_lanes(&mut self) {
         self.lanes_new.clear();
+        self.lanes_checked.clear();
     }
 
     /// Notes that a job is not leased under its claim any more.
@@ -381,9 +433,29 @@ impl<'s> Transaction<'s> {
         }
     }
 
-    /// Writes how many jobs of claims have ended. Last, in the order of the claims: others may wait for these rows.
+    /// Returns whether this is the caller's transaction, which may stay open for long: it locks only rows of its own jobs and keys.
+    pub(super) fn is_theirs(&self) -> bool {
+        self.kind == Kind::Theirs
+    }
+
+    /// Writes how many jobs of claims have ended.
     async fn write_claims(&mut self) -> Result<(), VerbError> {
         let ended = std::mem::take(&mut self.leases_ended);
+        if !self.is_theirs() {
+            return self.count_claims(ended).await;
+        }
+        for (claim, jobs) in ended {
+            let values = vec![claim.into(), jobs.into()];
+            self.execute(include_str!("sql/insert_claim_end.sql"), values).await?;
+        }
+        Ok(())
+    }
+
+    /// Subtracts jobs from the counts of their claims. Last, in the order of the claims: others may wait for these rows.
+    pub(super) async fn count_claims(
+        &mut self,
+        ended: BTreeMap<i64, i64>,
+    ) -> Result<(), VerbError> {
         for (claim, jobs) in &ended {
             let values = vec![(*jobs).into(), (*claim).into()];
             self.execute(include_str!("sql/count_claim.sql"), values).await?;
@@ -418,6 +490,23 @@ impl<'s> Transaction<'s> {
     }
 }
 
+/// What a caller's transaction needs that another transaction writes.
+pub(super) type Apart<'s, T> = Pin<Box<dyn Future<Output = Result<T, VerbError>> + Send + 's>>;
+
+/// Numbers a lane in a transaction of its own.
+fn new_lane_apart<'s>(shared: &'s Shared, lane: &'s Lane) -> Apart<'s, i64> {
+    Box::pin(async move {
+        let mut tries = Tries::default();
+        loop {
+            let mut tx = Transaction::write(shared, &shared.work).await?;
+            let number = tx.lane_or_new(lane).await;
+            if let Some(number) = tx.commit(number, &mut tries).await {
+                return Ok(number?);
+            }
+        }
+    })
+}
+
 /// Counts the tries of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Tries(u32);
@@ -446,7 +535,34 @@ impl Tries {
 
 /// Returns whether the connection cannot be used any more.
 fn is_broken(trouble: &VerbError) -> bool {
-    matches!(trouble, VerbError::Sql(error) if error.is_fatal())
+    trouble.is_out_of_statements() || matches!(trouble, VerbError::Sql(error) if error.is_fatal())
+}
+
+/// Refuses a session in which a verb would decide by old rows, or lock the gaps between rows, or truncate values.
+///
+/// A level that is set for one transaction only (`SET TRANSACTION` without `SESSION`) cannot be seen. That is why the level of the session is
+/// required, and why a read that decides a write locks what it reads.
+async fn check_session(link: &mut dyn Link) -> StoreResult<()> {
+    let rows = link.query(SESSION).await.map_err(|error| judge(error.into(), Stage::Open))?.rows;
+    for row in &rows {
+        let read = |at| get::<String>(row, at).map_err(|trouble| judge(trouble, Stage::Open));
+        let (name, value) = (read(0)?, read(1)?);
+        if name.ends_with("_isolation") && value != "READ-COMMITTED" {
+            let what = format!(
+                "the session of this transaction has the isolation level {value}: run `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED` \
+                 on the connection before the transaction begins"
+            );
+            return Err(StoreError::Rejected(what.into()));
+        }
+        if name == "sql_mode" && !value.contains("STRICT_") {
+            let what = format!(
+                "the session of this transaction truncates values that are too long (its sql_mode is '{value}'): add STRICT_TRANS_TABLES to \
+                 its sql_mode before the transaction begins"
+            );
+            return Err(StoreError::Rejected(what.into()));
+        }
+    }
+    Ok(())
 }
 
 fn no_time() -> VerbError {

@@ -18,6 +18,7 @@ pub(super) mod change;
 pub(super) mod groups;
 pub(super) mod read;
 pub(super) mod keyed;
+pub(super) mod claim_ends;
 pub(super) mod unreadable;
 pub(super) mod results;
 pub(super) mod kinds;

@@ -2,6 +2,12 @@
 
 mod caller_transaction;
 mod epochs;
+mod heartbeats;
+mod isolation;
+mod lane_numbers;
 mod migrations;
+mod node;
+mod open_transactions;
 mod plans;
 mod races;
+mod sessions;

@@ -73,6 +73,14 @@ CREATE TABLE IF NOT EXISTS rewheel_claims (
     KEY lane (lane, jobs_left)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
 
+-- Jobs of claims that a user's transaction ended, to be subtracted from `jobs_left`: it must not lock the row of a claim, because other
+-- settles wait for it.
+CREATE TABLE IF NOT EXISTS rewheel_claim_ends (
+    seq   BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    claim BIGINT NOT NULL,
+    jobs  BIGINT NOT NULL
+) ENGINE = InnoDB;
+
 -- Dead letters wait for an operator; nothing prunes them.
 CREATE TABLE IF NOT EXISTS rewheel_dead (
     id                 BINARY(16)       NOT NULL PRIMARY KEY,
@@ -234,15 +242,22 @@ CREATE TABLE IF NOT EXISTS rewheel_holders (
     id           BINARY(16)     NOT NULL,
     name         VARBINARY(255) NOT NULL,
     lease_ttl_ms BIGINT         NOT NULL,
-    renewals     BIGINT         NOT NULL,
     joined_ms    BIGINT         NOT NULL,
-    renewed_ms   BIGINT         NOT NULL,
     died_ms      BIGINT,
     role         VARCHAR(16)    NOT NULL,
     owner        VARBINARY(255),                                      -- the token that created a worker
     format       INT            NOT NULL,                             -- what its release can handle
     UNIQUE KEY id (id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
+
+-- The heartbeats of holders. A table of its own: work share-locks the row of its holder, and a heartbeat must not wait for work. Only a
+-- heartbeat, an expiry and a deregistration lock a row here.
+CREATE TABLE IF NOT EXISTS rewheel_renewals (
+    id         BINARY(16)       NOT NULL PRIMARY KEY,                 -- rewheel_holders.id
+    renewals   BIGINT           NOT NULL,
+    renewed_ms BIGINT           NOT NULL,
+    dead       TINYINT UNSIGNED NOT NULL DEFAULT 0                    -- 1: the holder is dead, and never renews again
+) ENGINE = InnoDB;
 
 -- The largest format that a stored job has used: a holder with a smaller one is refused. A single row.
 CREATE TABLE IF NOT EXISTS rewheel_format (
@@ -269,6 +284,12 @@ CREATE TABLE IF NOT EXISTS rewheel_kinds (
     changed         BIGINT           NOT NULL,                        -- the number of its latest change
     KEY changed (changed)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
+
+-- The names of all kinds. A table of its own: a user's transaction that submits share-locks its kinds here, so that they are not deleted, and
+-- others can still pause and park them.
+CREATE TABLE IF NOT EXISTS rewheel_kind_names (
+    name VARCHAR(64) NOT NULL PRIMARY KEY
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- Numbers the changes of kinds. A single row: who changes a kind locks it, so changes commit in the order of their numbers.
 CREATE TABLE IF NOT EXISTS rewheel_kind_changes (

@@ -1,2 +1,4 @@
 -- holder: reads one holder. Contract: LeaseStore::holder.
-SELECT id, name, lease_ttl_ms, renewals, joined_ms, renewed_ms, died_ms, role, owner, format FROM rewheel_holders WHERE id = ?;
+SELECT holders.id, name, lease_ttl_ms, COALESCE(renewals, 0), joined_ms, COALESCE(renewed_ms, joined_ms), died_ms, role, owner, format
+  FROM rewheel_holders AS holders LEFT JOIN rewheel_renewals AS renewals ON renewals.id = holders.id
+ WHERE holders.id = ?;

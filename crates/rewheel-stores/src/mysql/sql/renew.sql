@@ -1,2 +1,2 @@
 -- renew: renews a holder's lease, in one row however many jobs it has. Contract: LeaseStore::renew.
-UPDATE rewheel_holders SET renewals = renewals + 1, renewed_ms = ? WHERE id = ? AND died_ms IS NULL;
+UPDATE rewheel_renewals SET renewals = renewals + 1, renewed_ms = ? WHERE id = ? AND dead = 0;

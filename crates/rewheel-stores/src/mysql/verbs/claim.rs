@@ -55,6 +55,8 @@ impl Claiming {
         kinds.dedup();
         let list: Vec<Value> = kinds.into_iter().map(Value::from).collect();
         let rows = tx.run_list(include_str!("../sql/find_entries.sql"), &[], &list, &[]).await?;
+        // Otherwise the jobs of another lane could run as those of this one.
+        tx.check_lanes(visits.iter().map(|visit| visit.lane.clone())).await?;
         let mut entries = HashMap::new();
         for row in rows.rows {
             entries.insert(get(&row, 0)?, entry(&row, holder)?);

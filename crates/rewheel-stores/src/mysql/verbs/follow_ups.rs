@@ -21,7 +21,8 @@ pub(super) async fn store(
         return Ok(());
     }
     let batch = FollowUps::insert(&follow_ups.jobs);
-    let answers = Box::pin(insert::insert(tx, &batch, Lines::Release)).await?;
+    let lines = if tx.is_theirs() { Lines::Leave } else { Lines::Release };
+    let answers = Box::pin(insert::insert(tx, &batch, lines)).await?;
     follow_ups.refused(&answers);
     for kind in follow_ups.kinds() {
         if kinds::get_kind(tx, &kind.name).await?.is_none() {

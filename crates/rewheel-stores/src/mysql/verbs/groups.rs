@@ -1,7 +1,8 @@
 //! Keeps the lines of groups, and decides which job of each line may run.
 //!
 //! Every transaction that ends, stores or frees a job of a group locks the row of its line first, and leaves the line with the right head.
-//! Jobs that a user's transaction submitted are released by [`check`] and [`release_lines`].
+//! A user's transaction may stay open for long, so it locks no line: the jobs that it submitted or unblocked are released by [`check`] and
+//! [`release_lines`], or by the next insert into the line.
 
 use super::super::error::VerbError;
 use super::super::job_columns::{BLOCKED, LEASED, PAUSED, SCHEDULED};
@@ -38,6 +39,9 @@ async fn leave(
     line: &Line,
     state: State,
 ) -> Result<(), VerbError> {
+    if tx.is_theirs() {
+        return leave_alone(tx, job, state).await;
+    }
     let (head, _) = lock(tx, line).await?;
     let id = id16(job.to_bytes());
     if state == State::Dead {
@@ -51,6 +55,17 @@ async fn leave(
     }
     release(tx, line, Release::AfterWait).await?;
     Ok(())
+}
+
+/// Takes a job out of its line, and locks no row of others: a user's transaction may stay open for long. The line keeps its head, which is no
+/// member any more, until [`release`] finds that.
+async fn leave_alone(tx: &mut Transaction<'_>, job: JobId, state: State) -> Result<(), VerbError> {
+    let id = id16(job.to_bytes());
+    if state == State::Dead {
+        tx.execute(include_str!("../sql/group_mark.sql"), vec![true.into(), id]).await.map(drop)
+    } else {
+        tx.execute(include_str!("../sql/group_leave.sql"), vec![id]).await.map(drop)
+    }
 }
 
 /// Returns the stored state of a job that becomes scheduled: it waits unless it is the head of its line.
@@ -120,7 +135,8 @@ pub(super) async fn release(
     how: Release<'_>,
 ) -> Result<bool, VerbError> {
     let (head, turn) = lock(tx, line).await?;
-    if head.is_some() {
+    // A user's transaction may have ended the head.
+    if head.is_some() && !step_down_dead(tx, line, head).await? {
         return Ok(false);
     }
     let Some(next) = first(tx, line).await? else { return Ok(false) };
@@ -178,13 +194,13 @@ async fn release_job(
     Ok(())
 }
 
-/// Takes the turn from a dead letter that does not hold up its line, and from a job that is not in the line any more.
+/// Takes the turn from a dead letter that does not hold up its line, and from a job that is not in the line any more. Returns whether it did.
 async fn step_down_dead(
     tx: &mut Transaction<'_>,
     line: &Line,
     head: Option<JobId>,
-) -> Result<(), VerbError> {
-    let Some(head) = head else { return Ok(()) };
+) -> Result<bool, VerbError> {
+    let Some(head) = head else { return Ok(false) };
     let values = vec![id16(head.to_bytes())];
     let row = tx.find(include_str!("../sql/group_member.sql"), values).await?;
     let is_dead: Option<bool> = row.map(|row| get(&row, 0)).transpose()?;
@@ -196,7 +212,7 @@ async fn step_down_dead(
     if !stays {
         tx.execute(include_str!("../sql/group_step_down.sql"), name(line)).await?;
     }
-    Ok(())
+    Ok(!stays)
 }
 
 /// Removes members that are no jobs any more, marks those that are dead letters, and takes the turn from a head that is neither a live job
@@ -212,7 +228,7 @@ async fn repair(tx: &mut Transaction<'_>, line: &Line) -> Result<(), VerbError> 
             tx.execute(include_str!("../sql/group_leave.sql"), vec![id]).await?;
         }
     }
-    step_down_dead(tx, line, head).await
+    step_down_dead(tx, line, head).await.map(drop)
 }
 
 /// What a check of lines found.

@@ -53,10 +53,11 @@ impl MysqlStore {
     /// If it dies after the commit, the next request gets the stored response.
     ///
     /// If the result is [`Finished::Lost`], another request has the key: roll the transaction back. The connection must use the database
-    /// of the store.
+    /// of the store, and the isolation level READ COMMITTED, as for [`insert_in`](MysqlStore::insert_in).
     ///
     /// # Errors
-    /// Returns an error if a statement fails: roll the transaction back.
+    /// Returns an error if a statement fails, and [`StoreError::Rejected`](rewheel_core::store::StoreError::Rejected) if the session has
+    /// another isolation level or a `sql_mode` that is not strict: roll the transaction back.
     pub async fn finish_in(
         &self,
         transaction: &mut mysql_async::Transaction<'_>,
@@ -138,8 +139,10 @@ async fn finish(
     if tx.execute(include_str!("../sql/idempotency_finish.sql"), values).await? == 1 {
         return Ok(Finished::Stored);
     }
-    let known = find(tx, &key).await?;
-    let ours = known.is_some_and(|known| known.run == ticket.run);
+    // Locked: in a caller's transaction a plain read may return the row as it was before another run took the key.
+    let row = tx.find(include_str!("../sql/idempotency_run.sql"), vec![key]).await?;
+    let run = row.map(|row| bytes(&row, 0).map(RunId::from_bytes)).transpose()?;
+    let ours = run == Some(ticket.run);
     Ok(if ours { Finished::Already } else { Finished::Lost })
 }
 

@@ -1,9 +1,10 @@
 //! Stores new jobs.
 
+use super::super::Shared;
 use super::super::error::VerbError;
 use super::super::places;
 use super::super::row::{bytes, get, id16};
-use super::super::transaction::Transaction;
+use super::super::transaction::{Apart, Transaction, Tries};
 use super::groups;
 use super::keys::Keys;
 use super::replace;
@@ -14,7 +15,7 @@ use crate::groups::{Line, Release};
 use crate::payload::payload_hash;
 use mysql_async::Value;
 use rewheel_core::store::{IfRefused, Insert, Inserted, Refusal, Sent, StoreChange, StoreError};
-use rewheel_core::{Fence, Format, JobId, Key, NewJob, OnKey, State, Timestamp};
+use rewheel_core::{Fence, Format, JobId, Key, Lane, NewJob, OnKey, State, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
 /// Whether a new job of a group is released at once.
@@ -126,6 +127,7 @@ impl<'a> Insertion<'a> {
             Some(_) | None => None,
         };
         let kinds = find_kinds(tx, insert.jobs).await?;
+        tx.check_lanes(lanes(insert.jobs)).await?;
         let stored = match insert.sent {
             Sent::First => HashMap::new(),
             Sent::Again => {
@@ -302,6 +304,12 @@ impl<'a> Insertion<'a> {
     }
 }
 
+/// Returns the lanes of jobs. Most jobs of a batch are in the same lane as the job before.
+fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
+    let parts = jobs.chunk_by(|one, other| one.is_beside(other));
+    parts.filter_map(|part| part.first().map(NewJob::lane)).collect()
+}
+
 async fn find_kinds(
     tx: &mut Transaction<'_>,
     jobs: &[NewJob],
@@ -310,7 +318,12 @@ async fn find_kinds(
     names.sort_unstable();
     names.dedup();
     let list: Vec<Value> = names.into_iter().map(Value::from).collect();
-    let rows = tx.run_list(include_str!("../sql/find_kinds.sql"), &[], &list, &[]).await?.rows;
+    let sql = if tx.is_theirs() {
+        include_str!("../sql/share_kinds.sql")
+    } else {
+        include_str!("../sql/find_kinds.sql")
+    };
+    let rows = tx.run_list(sql, &[], &list, &[]).await?.rows;
     let mut kinds = HashMap::with_capacity(rows.len());
     for row in rows {
         let is_held = get::<bool>(&row, 1)? || get::<bool>(&row, 2)?;
@@ -329,6 +342,9 @@ async fn use_format(
     if used >= format.get() {
         return Ok(None);
     }
+    if tx.is_theirs() {
+        return use_format_apart(tx.shared, format).await;
+    }
     let used = read(tx.find(include_str!("../sql/lock_format.sql"), vec![]).await?)?;
     let older = include_str!("../sql/older_holder.sql");
     if let Some(row) = tx.find(older, vec![format.get().into()]).await? {
@@ -340,18 +356,35 @@ async fn use_format(
     Ok(None)
 }
 
+/// Notes that a format is used, in a transaction of its own: holders that register wait for the lock.
+fn use_format_apart(shared: &Shared, format: Format) -> Apart<'_, Option<Refusal>> {
+    Box::pin(async move {
+        let mut tries = Tries::default();
+        loop {
+            let mut tx = Transaction::write(shared, &shared.work).await?;
+            let refusal = use_format(&mut tx, format).await;
+            if let Some(refusal) = tx.commit(refusal, &mut tries).await {
+                return Ok(refusal?);
+            }
+        }
+    })
+}
+
 /// Returns the states of those jobs that exist.
 pub(super) async fn find_states(
     tx: &mut Transaction<'_>,
     jobs: &[JobId],
 ) -> Result<HashMap<JobId, State>, VerbError> {
-    let list: Vec<Value> = jobs.iter().map(|job| id16(job.to_bytes())).collect();
     let mut states = HashMap::new();
     for sql in [
         include_str!("../sql/find_states.sql"),
         include_str!("../sql/find_states_dead.sql"),
         include_str!("../sql/find_states_finished.sql"),
+        // Each statement sees another moment: a dead letter may have been redriven after the first one.
+        include_str!("../sql/find_states.sql"),
     ] {
+        let left = jobs.iter().filter(|job| !states.contains_key(*job));
+        let list: Vec<Value> = left.map(|job| id16(job.to_bytes())).collect();
         for row in tx.run_list(sql, &[], &list, &[]).await?.rows {
             let state: String = get(&row, 1)?;
             if let Ok(state) = state.parse() {

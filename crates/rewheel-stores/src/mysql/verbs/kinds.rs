@@ -57,6 +57,10 @@ async fn put_kind(tx: &mut Transaction<'_>, kind: &NewKind, by: &Actor) -> Resul
         kind.on_dead.blocks().into(),
     ];
     tx.execute(include_str!("../sql/put_kind.sql"), values).await?;
+    if known.is_none() {
+        let name = vec![kind.name.as_str().into()];
+        tx.execute(include_str!("../sql/insert_kind_name.sql"), name).await?;
+    }
     let before = known.as_ref().map_or_else(AuditFields::default, Kind::facts);
     let (what, name, after) = ("put kind", Some(&kind.name), kind.facts());
     audit(tx, by, Line { what, job: None, kind: name, before, after }).await?;
@@ -219,8 +223,11 @@ async fn delete_kind(
     by: &Actor,
 ) -> Result<KindEdited, VerbError> {
     let name = kind.name.as_str();
+    // First: it waits for users' transactions that are submitting jobs of the kind.
+    tx.execute(include_str!("../sql/delete_kind_name.sql"), vec![name.into()]).await?;
     let used = tx.find(include_str!("../sql/kind_is_used.sql"), vec![name.into(); 3]).await?;
     if used.is_some() {
+        tx.execute(include_str!("../sql/insert_kind_name.sql"), vec![name.into()]).await?;
         return Ok(KindEdited::HasJobs(kind));
     }
     next_change(tx, Deletes::Yes).await?;

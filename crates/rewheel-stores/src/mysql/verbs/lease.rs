@@ -1,7 +1,7 @@
 //! Registers holders, renews leases and expires dead holders.
 
-use super::super::error::VerbError;
-use super::super::row::{bytes, duration, get, id16, instant, millis, unsigned, wanted};
+use super::super::error::{VerbError, unreadable};
+use super::super::row::{bytes, count, duration, get, id16, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use mysql_async::{Row, Value};
 use rewheel_core::store::{HolderExpiry, Renewed, StoreError, WantedJob, WatchShare};
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// How often, and with which pauses, an expiry tries to lock its holder: a quarter of a second in all, because the caller must send its own
 /// heartbeats.
-const LOCK_TRIES: usize = 25;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
+pub(in super::super) const LOCK_TRIES: usize = 25;
+pub(in super::super) const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 pub(in super::super) async fn join(
     tx: &mut Transaction<'_>,
@@ -32,29 +32,42 @@ pub(in super::super) async fn join(
         holder.name.as_str().into(),
         millis(holder.lease_ttl).into(),
         now.as_millis().into(),
-        now.as_millis().into(),
         holder.role.as_str().into(),
         owner.into(),
         holder.format.get().into(),
     ];
     tx.execute(include_str!("../sql/join.sql"), values).await?;
+    let values = vec![id16(holder.id.to_bytes()), now.as_millis().into()];
+    tx.execute(include_str!("../sql/join_renewals.sql"), values).await?;
     match tx.alive(holder.id).await? {
         Some(_) => Ok(now),
         None => Err(StoreError::HolderDead(holder.id).into()),
     }
 }
 
+/// What became of a heartbeat.
+pub(in super::super) enum Beat {
+    Renewed(Renewed),
+    /// The holder is dead.
+    Dead,
+    /// The store does not know the holder. Also returns the epoch that the store is in.
+    Gone {
+        epoch: i64,
+    },
+}
+
 pub(in super::super) async fn renew(
     tx: &mut Transaction<'_>,
     holder: HolderId,
-) -> Result<Renewed, VerbError> {
+) -> Result<Beat, VerbError> {
     let id = id16(holder.to_bytes());
     let values = vec![tx.now.as_millis().into(), id.clone()];
     if tx.execute(include_str!("../sql/renew.sql"), values).await? != 1 {
-        return Err(StoreError::HolderDead(holder).into());
+        return unknown_beat(tx, holder).await;
     }
-    let row = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await?;
-    let row = row.ok_or(StoreError::HolderDead(holder))?;
+    let Some(row) = tx.find(include_str!("../sql/renewals.sql"), vec![id]).await? else {
+        return unknown_beat(tx, holder).await;
+    };
     let (number, renewals): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
     let values = vec![number.into(), (Limits::BATCH_MAX as u64).into()];
     let mut wishes = Vec::new();
@@ -65,15 +78,27 @@ pub(in super::super) async fn renew(
             wishes.push(WantedJob { lease, wanted });
         }
     }
-    Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
+    Ok(Beat::Renewed(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes }))
+}
+
+/// Returns why a holder could not renew.
+async fn unknown_beat(tx: &mut Transaction<'_>, holder: HolderId) -> Result<Beat, VerbError> {
+    if tx.number(holder).await?.is_some() {
+        return Ok(Beat::Dead);
+    }
+    let row = tx.find(include_str!("../sql/latest_epoch.sql"), vec![]).await?;
+    let epoch: Option<i64> = row.map_or(Ok(None), |row| get(&row, 0))?;
+    Ok(Beat::Gone { epoch: epoch.unwrap_or(0) })
 }
 
 pub(in super::super) async fn leave(
     tx: &mut Transaction<'_>,
     holder: HolderId,
 ) -> Result<(), VerbError> {
-    let values = vec![tx.now.as_millis().into(), id16(holder.to_bytes())];
-    tx.execute(include_str!("../sql/leave.sql"), values).await.map(drop)
+    let id = id16(holder.to_bytes());
+    let values = vec![tx.now.as_millis().into(), id.clone()];
+    tx.execute(include_str!("../sql/leave.sql"), values).await?;
+    tx.execute(include_str!("../sql/leave_renewals.sql"), vec![id]).await.map(drop)
 }
 
 pub(in super::super) async fn holders(tx: &mut Transaction<'_>) -> Result<Vec<Holder>, VerbError> {
@@ -123,19 +148,21 @@ fn read_holder(row: &Row, now: Timestamp) -> Result<Holder, VerbError> {
     })
 }
 
-/// Locks a holder that is to be expired. A node that is leasing jobs to it finishes within milliseconds, or is paused in the middle of it.
-async fn lock(tx: &mut Transaction<'_>, id: &Value) -> Result<Option<Row>, VerbError> {
-    for _ in 0..LOCK_TRIES {
-        match tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await {
-            Err(trouble) if trouble.is_lock() => tokio::time::sleep(LOCK_PAUSE).await,
-            row => return row,
-        }
+/// Expires a holder whose heartbeats have stopped. `None`: its row is locked; a node that is leasing jobs to it finishes within
+/// milliseconds, or is paused in the middle of it. Then this transaction must end: the server may have rolled it back.
+pub(in super::super) async fn expire_holder(
+    tx: &mut Transaction<'_>,
+    by: HolderId,
+    other: HolderId,
+    renewals: u64,
+) -> Result<Option<HolderExpiry>, VerbError> {
+    match try_expire(tx, by, other, renewals).await {
+        Err(trouble) if trouble.is_lock() => Ok(None),
+        done => done.map(Some),
     }
-    let what = "another node is leasing jobs to the holder that is to be expired";
-    Err(StoreError::Unavailable(what.into()).into())
 }
 
-pub(in super::super) async fn expire_holder(
+async fn try_expire(
     tx: &mut Transaction<'_>,
     by: HolderId,
     other: HolderId,
@@ -145,15 +172,26 @@ pub(in super::super) async fn expire_holder(
         return Err(StoreError::HolderDead(by).into());
     }
     let id = id16(other.to_bytes());
-    let Some(row) = lock(tx, &id).await? else { return Ok(HolderExpiry::Dead) };
-    if get::<Option<i64>>(&row, 3)?.is_some() {
+    let row = tx.find(include_str!("../sql/lock_holder.sql"), vec![id.clone()]).await?;
+    let Some(row) = row else { return Ok(HolderExpiry::Dead) };
+    let (lease_ttl, died): (i64, Option<i64>) = (get(&row, 0)?, get(&row, 1)?);
+    if died.is_some() {
         return Ok(HolderExpiry::Dead);
     }
-    let expires = instant(get(&row, 1)?).plus(duration(get(&row, 2)?));
+    let row = tx.find(include_str!("../sql/lock_renewals.sql"), vec![id.clone()]).await?;
+    let row = row.ok_or_else(|| unreadable("the heartbeats of a holder"))?;
+    let expires = instant(get(&row, 1)?).plus(duration(lease_ttl));
     if unsigned(get(&row, 0)?) != renewals || expires > tx.now {
         return Ok(HolderExpiry::Alive);
     }
+    let values = vec![id.clone(), count(renewals)];
+    if tx.execute(include_str!("../sql/expire_renewals.sql"), values).await? != 1 {
+        return Ok(HolderExpiry::Alive);
+    }
     let values = vec![tx.now.as_millis().into(), id];
-    tx.execute(include_str!("../sql/expire_holder.sql"), values).await?;
+    if tx.execute(include_str!("../sql/expire_holder.sql"), values).await? != 1 {
+        let what = "the holder that is to be expired changed under its lock";
+        return Err(StoreError::Unavailable(what.into()).into());
+    }
     Ok(HolderExpiry::Expired)
 }

@@ -4,6 +4,7 @@ use super::super::error::VerbError;
 use super::super::row::{get, instant, unsigned};
 use super::super::transaction::Transaction;
 use super::claim::Claiming;
+use super::claim_ends;
 use mysql_async::Value;
 use rewheel_core::Limits;
 use rewheel_core::store::{
@@ -22,6 +23,7 @@ pub(in super::super) async fn claim_limited(
         lock(tx, of).await?;
     }
     tx.refresh_now().await?;
+    claim_ends::subtract(tx).await?;
     let mut claiming = Claiming::new(tx, claim.holder, claim.visits, Duration::ZERO).await?;
     let mut used = Vec::with_capacity(claim.limits.len());
     for limit in claim.limits {

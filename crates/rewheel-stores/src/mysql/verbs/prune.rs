@@ -83,6 +83,7 @@ async fn holders(tx: &mut Transaction<'_>, limit: usize) -> Result<u64, VerbErro
     let values = vec![until.into(), count(limit as u64)];
     let rows = tx.rows(include_str!("../sql/prune_holders.sql"), values).await?;
     let dead = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, _>>()?;
+    delete(tx, include_str!("../sql/delete_renewals.sql"), &dead).await?;
     delete(tx, include_str!("../sql/delete_holders.sql"), &dead).await
 }
 

@@ -1,6 +1,7 @@
 //! Finds server settings and conditions that weaken the store's guarantees.
 
 use super::super::error::VerbError;
+use super::super::pool::STATEMENTS_MAX;
 use super::super::row::{bytes, get};
 use super::super::transaction::Transaction;
 use crate::unreadable::unreadable_jobs;
@@ -77,6 +78,18 @@ async fn settings(tx: &mut Transaction<'_>) -> Result<Vec<Risk>, VerbError> {
             "sync_binlog",
             format!(
                 "{sync_binlog}: a crash of the machine may lose the last acknowledged jobs, or replicas may differ; set it to 1"
+            ),
+        );
+    }
+    let (statements, nodes): (u64, u64) = (get(&row, 5)?, get(&row, 6)?);
+    let per_node = (tx.shared.connections_max * STATEMENTS_MAX) as u64;
+    let needed = nodes.max(1) * per_node;
+    if statements < needed {
+        add(
+            "max_prepared_stmt_count",
+            format!(
+                "{statements}: {} nodes may need {needed} prepared statements ({per_node} each); set it to {needed} or more, or lower `pool_max`",
+                nodes.max(1)
             ),
         );
     }

@@ -57,6 +57,8 @@ impl MysqlStore {
 /// Reserves the next count for this node, if it is due.
 async fn begin(tx: &mut Transaction<'_>) -> Result<Option<Timestamp>, VerbError> {
     let row = tx.find(include_str!("../sql/sample_turn.sql"), Vec::new()).await?;
+    // While this transaction waited for the lock, another node may have begun a count: it must not seem to lie in the future.
+    tx.refresh_now().await?;
     let turn = match row {
         None => SampleTurn::default(),
         Some(row) => SampleTurn {

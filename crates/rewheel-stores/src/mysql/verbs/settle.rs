@@ -259,7 +259,7 @@ impl Settler {
         ];
         values.extend(live.address());
         tx.execute(include_str!("../sql/keep_lease.sql"), values).await?;
-        let values = vec![overdue.into(), live.claim.into()];
+        let values = vec![overdue.into(), live.claim.into(), overdue.into()];
         tx.execute(include_str!("../sql/lower_overdue.sql"), values).await?;
         let fence = settled.lease.fence.max(Fence::new(unsigned(floor))).next();
         Ok(Outcome::Kept { fence, due_in: due.since(tx.now) })

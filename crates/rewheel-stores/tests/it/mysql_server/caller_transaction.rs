@@ -1,7 +1,8 @@
 //! Tests submitting jobs and storing responses inside the user's own transaction.
 
+use super::node::{begin, user};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Transaction, TxOpts};
+use mysql_async::{Conn, Transaction};
 use rewheel::idempotency::{
     AfterCrash, Begin, Begun, Fingerprint, Finished, IdempotencyStore, RunId, Ticket,
 };
@@ -34,7 +35,7 @@ async fn job(store: &MysqlStore, key: &str) -> NewJob {
 }
 
 async fn order(user: &mut Conn) -> Transaction<'_> {
-    let mut transaction = user.start_transaction(TxOpts::new()).await.expect("a transaction");
+    let mut transaction = begin(user).await;
     transaction.query_drop("INSERT INTO orders VALUES (17)").await.expect("an order");
     transaction
 }
@@ -48,7 +49,7 @@ async fn jobs_of_a_transaction_that_is_rolled_back_never_were() {
     let database = Database::fresh();
     let store = shop(&database).await;
     let jobs = [job(&store, "order-17").await];
-    let mut user = database.connect().await;
+    let mut user = user(&database).await;
     let mut transaction = order(&mut user).await;
     let answers = store.insert_in(&mut transaction, &Insert::new(&jobs)).await.expect("stored");
     assert!(matches!(answers[..], [Inserted::Created { leased: None, .. }]), "{answers:?}");
@@ -64,7 +65,7 @@ async fn jobs_of_a_transaction_that_commits_are_stored_with_it() {
     let database = Database::fresh();
     let store = shop(&database).await;
     let jobs = [job(&store, "order-17").await];
-    let mut user = database.connect().await;
+    let mut user = user(&database).await;
     let mut transaction = order(&mut user).await;
     store.insert_in(&mut transaction, &Insert::new(&jobs)).await.expect("stored");
     assert!(store.get(jobs[0].id).await.expect("an answer").is_none(), "it is not committed yet");
@@ -99,7 +100,7 @@ async fn a_response_commits_with_the_handlers_changes() {
     let begin = ask(one);
     assert_eq!(store.begin(&begin).await.expect("an answer"), Begun::Run);
     let ticket = Ticket { key: begin.key, run: one, keep: seconds(3_600) };
-    let mut user = database.connect().await;
+    let mut user = user(&database).await;
     for commits in [false, true] {
         let mut transaction = order(&mut user).await;
         let stored = store.finish_in(&mut transaction, &ticket, b"charged").await;

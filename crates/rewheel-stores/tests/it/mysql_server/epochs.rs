@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use rewheel::Random;
 use rewheel_core::Fence;
-use rewheel_core::store::{ClockOffset, StoreChange};
+use rewheel_core::store::{ClockOffset, StoreChange, StoreError};
 use rewheel_stores::MysqlStore;
 use rewheel_testkit::{Database, Subject};
 use std::sync::Arc;
@@ -54,11 +54,48 @@ async fn a_heartbeat_that_goes_back_shows_that_older_data_was_restored() {
         subject.store.renew(holder).await.unwrap();
     }
     let mut connection = database.connect().await;
-    connection.query_drop("UPDATE rewheel_holders SET renewals = 1").await.unwrap();
+    connection.query_drop("UPDATE rewheel_renewals SET renewals = 1").await.unwrap();
     subject.store.renew(holder).await.unwrap();
     let (_, lease) = subject.leased("charge").await;
     assert_eq!(lease.fence, first_fence(1));
     subject.store.renew(holder).await.unwrap();
     let (_, lease) = subject.leased("charge").await;
     assert_eq!(lease.fence, first_fence(1));
+}
+
+/// The backup is older than the holder: there is no heartbeat that could go back.
+#[tokio::test]
+async fn a_holder_that_is_gone_shows_that_older_data_was_restored() {
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    subject.store.renew(holder).await.unwrap();
+    let mut connection = database.connect().await;
+    connection.query_drop("DELETE FROM rewheel_holders").await.unwrap();
+    let mut watch = subject.store.watch();
+    let renewed = subject.store.renew(holder).await;
+    assert!(matches!(renewed, Err(StoreError::HolderDead(_))), "{renewed:?}");
+    let (_, lease) = subject.leased("charge").await;
+    assert_eq!(lease.fence, first_fence(1));
+    assert_eq!(watch.changed().await, StoreChange::Replaced);
+    // It is noticed once.
+    let renewed = subject.store.renew(holder).await;
+    assert!(matches!(renewed, Err(StoreError::HolderDead(_))), "{renewed:?}");
+    let (_, lease) = subject.leased("charge").await;
+    assert_eq!(lease.fence, first_fence(1));
+}
+
+/// A holder that another one expired is dead, but its row shows that the data is not older than it.
+#[tokio::test]
+async fn a_holder_that_was_expired_begins_no_epoch() {
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    let holder = subject.holder().await;
+    subject.store.renew(holder).await.unwrap();
+    subject.store.leave(holder).await.unwrap();
+    let renewed = subject.store.renew(holder).await;
+    assert!(matches!(renewed, Err(StoreError::HolderDead(_))), "{renewed:?}");
+    let (_, lease) = subject.leased("charge").await;
+    assert_eq!(lease.fence, first_fence(0));
 }

@@ -13,14 +13,17 @@ const MANY: u32 = 20_000;
 const WHOLE: [&str; 6] = ["books", "tally", "sample_now", "index_names", "tokens", "named_lanes"];
 
 /// Tables that stay small, or whose first rows are read in order.
-const SMALL: [&str; 14] = [
+const SMALL: [&str; 17] = [
     "given",
     "holders",
+    "renewals",
     "kinds",
     "lanes",
     "limits",
     "reserved",
     "claims",
+    "claim_ends",
+    "kind_names",
     "ledger",
     "unreadable",
     "wanted",

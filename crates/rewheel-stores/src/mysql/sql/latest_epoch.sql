@@ -1,0 +1,2 @@
+-- latest_epoch: reads the latest epoch.
+SELECT MAX(epoch) FROM rewheel_epochs;
