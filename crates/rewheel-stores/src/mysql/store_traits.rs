@@ -3,6 +3,7 @@
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
+use super::verbs::sweep::{CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
     audit, books, budgets, change, claim, failures, groups, held, insert, kinds, lane_heads, lease,
     limits, read, reserve, results, risks, sample, settle, sweep,
@@ -163,8 +164,14 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
-        let events = write!(self, tx => sweep::sweep(tx, sweep))?;
-        // Only makes claims faster: the sweep stands, whatever becomes of it.
+        let Swept { events, late } = write!(self, tx => sweep::sweep(tx, sweep))?;
+        // These only make sweeps and claims faster: the sweep stands, whatever becomes of them.
+        for claims in late.chunks(CLAIMS_RAISED) {
+            let raise = async { write!(self, tx => sweep::raise_overdue(tx, claims)) };
+            if let Err(error) = raise.await {
+                tracing::debug!(%error, "the next sweep reads the same claims again");
+            }
+        }
         let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, sweep.by)) };
         if let Err(error) = set_aside.await {
             tracing::debug!(%error, "long leases stay in the range that claims read");

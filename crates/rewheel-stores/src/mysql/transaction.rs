@@ -8,8 +8,8 @@ use super::row::{get, id16};
 use super::statement::{padded, text};
 use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
-use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
-use std::collections::BTreeMap;
+use rewheel_core::{HolderId, JobId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ pub(super) struct Transaction<'s> {
     pub(super) report: Option<StoreChange>,
     /// Lanes that this transaction numbered: they are remembered once it has committed.
     lanes_new: Vec<(i64, Lane)>,
-    /// How many jobs of each claim are not leased under it any more.
-    leases_ended: BTreeMap<i64, i64>,
+    /// The jobs of each claim that are not leased under it any more: a set, so that no job counts twice.
+    leases_ended: BTreeMap<i64, BTreeSet<JobId>>,
     /// Whether this is a repetition: another transaction may have taken a value that this one chose.
     pub(super) repeated: bool,
     kind: Kind,
@@ -374,10 +374,10 @@ impl<'s> Transaction<'s> {
         self.lanes_new.clear();
     }
 
-    /// Notes that a job is not leased under its claim any more.
-    pub(super) fn lease_ended(&mut self, claim: i64) {
+    /// Notes that a job is not leased under its claim any more. The caller has changed or deleted exactly its row.
+    pub(super) fn lease_ended(&mut self, claim: i64, job: JobId) {
         if claim != 0 {
-            *self.leases_ended.entry(claim).or_default() += 1;
+            self.leases_ended.entry(claim).or_default().insert(job);
         }
     }
 
@@ -385,7 +385,7 @@ impl<'s> Transaction<'s> {
     async fn write_claims(&mut self) -> Result<(), VerbError> {
         let ended = std::mem::take(&mut self.leases_ended);
         for (claim, jobs) in &ended {
-            let values = vec![(*jobs).into(), (*claim).into()];
+            let values = vec![jobs.len().into(), (*claim).into()];
             self.execute(include_str!("sql/count_claim.sql"), values).await?;
         }
         let list: Vec<Value> = ended.into_keys().map(Value::from).collect();

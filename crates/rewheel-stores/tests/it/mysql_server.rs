@@ -1,6 +1,8 @@
 //! Tests of the MySQL store that look at the server behind it.
 
+mod support;
 mod caller_transaction;
+mod claims;
 mod epochs;
 mod migrations;
 mod plans;

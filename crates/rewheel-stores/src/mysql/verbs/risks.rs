@@ -43,7 +43,19 @@ pub(in super::super) async fn risks(tx: &mut Transaction<'_>) -> Result<Vec<Risk
     risks.extend(old_transaction(tx).await?);
     risks.extend(indexes(tx).await?);
     risks.extend(unreadable(tx).await?);
+    risks.extend(stranded(tx).await?);
     Ok(risks)
+}
+
+/// Looks for leased jobs that no sweep finds.
+async fn stranded(tx: &mut Transaction<'_>) -> Result<Option<Risk>, VerbError> {
+    let rows = tx.rows(include_str!("../sql/stranded.sql"), Vec::new()).await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (count, job) = (rows.len(), JobId::from_bytes(bytes(first, 0)?));
+    let message = format!(
+        "{count} leased jobs (for example {job}) belong to no claim, so no sweep frees them: see `Leased jobs without a claim` in docs/mysql.md"
+    );
+    Ok(Some(Risk { name: "claims", message }))
 }
 
 /// Reads the settings that decide what a crash can lose.

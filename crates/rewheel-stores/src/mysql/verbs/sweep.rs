@@ -5,45 +5,56 @@ use super::super::job_columns::{LEASED, PAUSED, SCHEDULED};
 use super::super::row::{bytes, get, id16, maybe_bytes, millis};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
-use super::ending::{Ending, Live, end, lose_lease};
+use super::ending::{Ending, Live, end, expect_matched, lose_lease};
 use super::held::claimed_jobs;
 use super::unreadable::Unreadable;
 use mysql_async::Value;
 use rewheel_core::store::{StoreError, Sweep};
-use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Retain, State, Transition};
+use rewheel_core::{
+    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Transition,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// Claims that are looked at together.
-const CLAIMS_READ: usize = 50;
+pub(in super::super) const CLAIMS_READ: usize = 50;
+
+/// Jobs that are locked together.
+const JOBS_LOCKED: usize = 500;
 
 /// What is leased for longer than this leaves the range that claims read.
 const LEASED_LONG: Duration = Duration::from_secs(2);
 
+/// What a sweep did.
+pub(in super::super) struct Swept {
+    pub(in super::super) events: Vec<JobEvent>,
+    /// Claims of living holders whose first job was said to be overdue: [`raise_overdue`] writes when it is.
+    pub(in super::super) late: Vec<i64>,
+}
+
 pub(in super::super) async fn sweep(
     tx: &mut Transaction<'_>,
     sweep: &Sweep,
-) -> Result<Vec<JobEvent>, VerbError> {
+) -> Result<Swept, VerbError> {
     let Sweep { by, limit, keep, watched } = *sweep;
     if tx.alive(by).await?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
-    let mut events = Vec::new();
-    let mut auditor = Auditor::of_holder(by);
-    for Holding { number, holder, alive } in holding(tx).await? {
-        let late = if alive {
-            let until = tx.now.min(watched.until).as_millis();
-            Late { until, hold_max: millis(watched.since), alive }
+    let swept = Swept { events: Vec::new(), late: Vec::new() };
+    let auditor = Auditor::of_holder(by);
+    let mut sweeper = Sweeper { limit, keep, auditor, takeovers_max: HashMap::new(), swept };
+    for holding in holding(tx).await? {
+        let (until, hold_max) = if holding.alive {
+            (tx.now.min(watched.until).as_millis(), millis(watched.since))
         } else {
-            Late { until: i64::MAX, hold_max: i64::MAX, alive }
+            (i64::MAX, i64::MAX)
         };
-        for taken in find_taken(tx, number, &late, limit - events.len()).await? {
-            events.push(free(tx, taken, holder, &mut auditor, keep).await?);
-        }
-        if events.len() >= limit {
+        sweeper.take_from(tx, &holding, &Late { until, hold_max }).await?;
+        if sweeper.left() == 0 {
             break;
         }
     }
-    Ok(events)
+    Ok(sweeper.swept)
 }
 
 /// A holder that has jobs.
@@ -67,7 +78,6 @@ async fn holding(tx: &mut Transaction<'_>) -> Result<Vec<Holding>, VerbError> {
 struct Late {
     until: i64,
     hold_max: i64,
-    alive: bool,
 }
 
 /// A job that is taken from its holder.
@@ -76,34 +86,82 @@ struct Taken {
     started: bool,
 }
 
-async fn find_taken(
-    tx: &mut Transaction<'_>,
-    number: i64,
-    late: &Late,
+/// One sweep.
+struct Sweeper {
     limit: usize,
-) -> Result<Vec<Taken>, VerbError> {
-    let (mut taken, mut unreadable, mut offset) = (Vec::new(), Unreadable::default(), 0_usize);
-    while taken.len() < limit {
-        let values = vec![
-            number.into(),
-            late.until.into(),
-            (CLAIMS_READ as u64).into(),
-            (offset as u64).into(),
-        ];
-        let claims = tx.rows(include_str!("../sql/sweep_claims.sql"), values).await?;
-        let mut ids: Vec<JobId> = Vec::new();
-        for row in &claims {
-            ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 1)?));
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        let list: Vec<Value> = ids.iter().map(|id| id16(id.to_bytes())).collect();
-        let after = [number.into(), late.until.into(), late.hold_max.into()];
-        let rows = tx.run_list(include_str!("../sql/sweep.sql"), &[], &list, &after).await?.rows;
-        for row in rows {
-            if taken.len() >= limit {
+    keep: Retain,
+    auditor: Auditor,
+    /// How many processes a job may crash, by kind.
+    takeovers_max: HashMap<KindName, Option<u32>>,
+    swept: Swept,
+}
+
+impl Sweeper {
+    /// Returns how many more jobs may be taken.
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.swept.events.len())
+    }
+
+    /// Takes jobs from a holder. Several claims may list the same job, so the jobs of a page are a set, and are freed before the next page is
+    /// read: there they are not leased any more.
+    async fn take_from(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        holding: &Holding,
+        late: &Late,
+    ) -> Result<(), VerbError> {
+        let (mut overdue, mut seq) = (i64::MIN, i64::MIN);
+        while self.left() > 0 {
+            let values = vec![
+                holding.number.into(),
+                late.until.into(),
+                overdue.into(),
+                overdue.into(),
+                seq.into(),
+                (CLAIMS_READ as u64).into(),
+            ];
+            let claims = tx.rows(include_str!("../sql/sweep_claims.sql"), values).await?;
+            let mut ids = BTreeSet::new();
+            for row in &claims {
+                (overdue, seq) = (get(row, 0)?, get(row, 1)?);
+                ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 2)?));
+                if holding.alive {
+                    self.swept.late.push(seq);
+                }
+            }
+            let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+            for part in list.chunks(JOBS_LOCKED) {
+                if self.left() == 0 {
+                    break;
+                }
+                for taken in self.lock(tx, holding, late, part).await? {
+                    self.free(tx, taken, holding.holder).await?;
+                }
+            }
+            if claims.len() < CLAIMS_READ {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Locks those of the given jobs that are taken.
+    async fn lock(
+        &self,
+        tx: &mut Transaction<'_>,
+        holding: &Holding,
+        late: &Late,
+        list: &[Value],
+    ) -> Result<Vec<Taken>, VerbError> {
+        let after = [
+            holding.number.into(),
+            late.until.into(),
+            late.hold_max.into(),
+            (self.left() as u64).into(),
+        ];
+        let rows = tx.run_list(include_str!("../sql/sweep.sql"), &[], list, &after).await?.rows;
+        let (mut taken, mut unreadable) = (Vec::with_capacity(rows.len()), Unreadable::default());
+        for row in rows {
             let id = JobId::from_bytes(bytes(&row, 0)?);
             let Some(live) = unreadable.check(id, Live::read(&row))? else { continue };
             // The later writes need the lane's name.
@@ -112,85 +170,94 @@ async fn find_taken(
                 taken.push(Taken { live, started: get(&row, 16)? });
             }
         }
-        if late.alive {
-            let taken: Vec<JobId> = taken.iter().map(|taken| taken.live.id).collect();
-            raise_overdue(tx, number, &list, &taken).await?;
-        }
-        offset += CLAIMS_READ;
-        if claims.len() < CLAIMS_READ {
-            break;
-        }
+        unreadable.set_aside(tx).await?;
+        Ok(taken)
     }
-    unreadable.set_aside(tx).await?;
-    Ok(taken)
+
+    async fn free(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        taken: Taken,
+        holder: Option<HolderId>,
+    ) -> Result<(), VerbError> {
+        let Taken { mut live, started } = taken;
+        live.takeovers += 1;
+        live.takeovers_counted += u32::from(started);
+        tx.report_lane(live.lane).await;
+        let kind = tx.lane_of(live.lane).await?.kind;
+        let takeovers_max = self.takeovers_max(tx, &kind).await?;
+        let poison = started && takeovers_max.is_some_and(|max| live.takeovers_counted >= max);
+        let state = match live.wanted {
+            Some(wanted) => wanted.state(),
+            None if poison => State::Dead,
+            None => State::Scheduled,
+        };
+        let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
+        let failure = failure.as_ref();
+        if state.is_live() {
+            let mut values = vec![
+                if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
+                live.takeovers.into(),
+                live.takeovers_counted.into(),
+            ];
+            values.extend(live.next_address(tx, state, live.due));
+            values.extend(live.guard());
+            let matched = tx.execute(include_str!("../sql/take_over.sql"), values).await?;
+            expect_matched(matched, 1)?;
+            lose_lease(tx, &live).await?;
+        } else {
+            end(tx, &live, &Ending { state, failure, settled_by: None, keep: self.keep }).await?;
+        }
+        let transition = live.transition(Cause::Takeover, State::Leased, state);
+        let transition = Transition { holder, wanted: live.wanted, failure, ..transition };
+        self.auditor.note(tx, &live, &transition).await?;
+        let (from, cause, at) = (State::Leased, Cause::Takeover, tx.now);
+        self.swept.events.push(JobEvent { job: live.id, kind, from, to: state, cause, holder, at });
+        Ok(())
+    }
+
+    /// Reads how many processes a job of a kind may crash, once for each kind.
+    async fn takeovers_max(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        kind: &KindName,
+    ) -> Result<Option<u32>, VerbError> {
+        if let Some(known) = self.takeovers_max.get(kind) {
+            return Ok(*known);
+        }
+        let row = tx.find(include_str!("../sql/takeovers_max.sql"), vec![kind.as_str().into()]);
+        let max: Option<u32> = row.await?.map(|row| get(&row, 0)).transpose()?;
+        self.takeovers_max.insert(kind.clone(), max);
+        Ok(max)
+    }
 }
 
-/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt.
-async fn raise_overdue(
+/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt. A time is raised only while
+/// its row is locked, and from all jobs of the claim: who lowers it changes the job first and then waits for the row.
+pub(in super::super) async fn raise_overdue(
     tx: &mut Transaction<'_>,
-    number: i64,
-    jobs: &[Value],
-    taken: &[JobId],
+    claims: &[i64],
 ) -> Result<(), VerbError> {
-    let taken: Vec<Value> = taken.iter().map(|id| id16(id.to_bytes())).collect();
-    let left: Vec<Value> = jobs.iter().filter(|id| !taken.contains(id)).cloned().collect();
-    let sql = include_str!("../sql/claim_overdue.sql");
-    for row in tx.run_list(sql, &[], &left, &[number.into()]).await?.rows {
+    let list: Vec<Value> = claims.iter().copied().map(Value::from).collect();
+    let (mut locked, mut ids) = (HashSet::new(), BTreeSet::new());
+    let sql = include_str!("../sql/lock_claims.sql");
+    for row in tx.run_list(sql, &[], &list, &[]).await?.rows {
+        locked.insert(get::<i64>(&row, 0)?);
+        ids.extend(claimed_jobs(&get::<Vec<u8>>(&row, 1)?));
+    }
+    let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+    let mut earliest: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in tx.run_list(include_str!("../sql/claim_overdue.sql"), &[], &list, &[]).await?.rows {
         let (claim, overdue): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+        let first = earliest.entry(claim).or_insert(overdue);
+        *first = overdue.min(*first);
+    }
+    // Jobs that the holder has claimed again belong to other claims, some of whose jobs were not read.
+    for (claim, overdue) in earliest.into_iter().filter(|(claim, _)| locked.contains(claim)) {
         let values = vec![overdue.into(), claim.into(), overdue.into()];
         tx.execute(include_str!("../sql/set_overdue.sql"), values).await?;
     }
     Ok(())
-}
-
-async fn free(
-    tx: &mut Transaction<'_>,
-    taken: Taken,
-    holder: Option<HolderId>,
-    auditor: &mut Auditor,
-    keep: Retain,
-) -> Result<JobEvent, VerbError> {
-    let Taken { mut live, started } = taken;
-    live.takeovers += 1;
-    live.takeovers_counted += u32::from(started);
-    tx.report_lane(live.lane).await;
-    let lane = tx.lane_of(live.lane).await?;
-    let kind = vec![lane.kind.as_str().into()];
-    let row = tx.find(include_str!("../sql/takeovers_max.sql"), kind).await?;
-    let takeovers_max: Option<u32> = row.map(|row| get(&row, 0)).transpose()?;
-    let poison = started && takeovers_max.is_some_and(|max| live.takeovers_counted >= max);
-    let state = match live.wanted {
-        Some(wanted) => wanted.state(),
-        None if poison => State::Dead,
-        None => State::Scheduled,
-    };
-    let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
-    let failure = failure.as_ref();
-    if state.is_live() {
-        let mut values = vec![
-            if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
-            live.takeovers.into(),
-            live.takeovers_counted.into(),
-        ];
-        values.extend(live.next_address(tx, state, live.due));
-        values.extend(live.address());
-        tx.execute(include_str!("../sql/take_over.sql"), values).await?;
-        lose_lease(tx, &live).await?;
-    } else {
-        end(tx, &live, &Ending { state, failure, settled_by: None, keep }).await?;
-    }
-    let transition = live.transition(Cause::Takeover, State::Leased, state);
-    let transition = Transition { holder, wanted: live.wanted, failure, ..transition };
-    auditor.note(tx, &live, &transition).await?;
-    Ok(JobEvent {
-        job: live.id,
-        kind: lane.kind,
-        from: State::Leased,
-        to: state,
-        cause: Cause::Takeover,
-        holder,
-        at: tx.now,
-    })
 }
 
 /// Moves jobs that a holder has had for long out of the range that claims read: they would pass over them again and again.

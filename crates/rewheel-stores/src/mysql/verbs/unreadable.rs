@@ -31,7 +31,7 @@ impl Unreadable {
             let id = id16(job.to_bytes());
             let claim = tx.find(include_str!("../sql/find_claim.sql"), vec![id.clone()]).await?;
             if let Some(row) = claim {
-                tx.lease_ended(get(&row, 0)?);
+                tx.lease_ended(get(&row, 0)?, *job);
             }
             tx.execute(include_str!("../sql/set_aside.sql"), vec![id.clone()]).await?;
             let values = vec![id, tx.now.as_millis().into(), reason.as_str().into()];
