@@ -88,6 +88,7 @@ macro_rules! write {
         loop {
             let mut tx = $crate::mysql::Transaction::write(shared, &shared.$pool).await?;
             tx.repeated = tries.is_repetition();
+            tx.places = tries.places();
             let $tx = &mut tx;
             let outcome = $verb.await;
             if let Some(result) = tx.commit(outcome, &mut tries).await {

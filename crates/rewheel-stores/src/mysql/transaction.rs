@@ -3,6 +3,7 @@
 use super::Shared;
 use super::error::{Stage, VerbError, judge, unreadable};
 use super::link::{Done, Link, within};
+use super::places::Places;
 use super::pool::Pool;
 use super::row::{get, id16};
 use super::statement::{padded, text};
@@ -45,6 +46,8 @@ pub(super) struct Transaction<'s> {
     leases_ended: BTreeMap<i64, BTreeSet<JobId>>,
     /// Whether this is a repetition: another transaction may have taken a value that this one chose.
     pub(super) repeated: bool,
+    /// The places of a repetition that met taken ones; otherwise those of the process.
+    pub(super) places: Option<Places>,
     kind: Kind,
 }
 
@@ -104,6 +107,7 @@ impl<'s> Transaction<'s> {
             lanes_new: Vec::new(),
             leases_ended: BTreeMap::new(),
             repeated: false,
+            places: None,
             kind,
         }
     }
@@ -374,6 +378,11 @@ impl<'s> Transaction<'s> {
         self.lanes_new.clear();
     }
 
+    /// Returns a place in a lane for a job.
+    pub(super) fn place(&self, due: Timestamp) -> i64 {
+        self.places.as_ref().unwrap_or(&self.shared.places).next(due)
+    }
+
     /// Notes that a job is not leased under its claim any more. The caller has changed or deleted exactly its row.
     pub(super) fn lease_ended(&mut self, claim: i64, job: JobId) {
         if claim != 0 {
@@ -420,23 +429,33 @@ impl<'s> Transaction<'s> {
 
 /// Counts the tries of a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Tries(u32);
+pub(super) struct Tries {
+    count: u32,
+    /// How many of them met a value that was taken.
+    collisions: u32,
+}
 
 impl Tries {
     /// Returns whether there was a try before.
     pub(super) fn is_repetition(&self) -> bool {
-        self.0 > 0
+        self.count > 0
+    }
+
+    /// Returns the places of the next try, if an earlier one met a taken value.
+    pub(super) fn places(&self) -> Option<Places> {
+        (self.collisions > 0).then(|| Places::anew(&rewheel::Random::thread(), self.collisions))
     }
 
     /// Returns whether there is another try. The first ones follow at once, later ones after a moment that grows. A wait for a lock has
     /// taken long already.
     async fn again(&mut self, trouble: &VerbError) -> bool {
-        self.0 += if trouble.is_lock() { TRIES_MAX / 3 } else { 1 };
-        if self.0 >= TRIES_MAX {
+        self.collisions += u32::from(trouble.is_duplicate());
+        self.count += if trouble.is_lock() { TRIES_MAX / 3 } else { 1 };
+        if self.count >= TRIES_MAX {
             return false;
         }
-        if self.0 > 3 {
-            let most = u64::from(self.0) * 2;
+        if self.count > 3 {
+            let most = u64::from(self.count) * 2;
             let wait = rewheel::Random::thread().next() % most;
             tokio::time::sleep(Duration::from_millis(wait)).await;
         }

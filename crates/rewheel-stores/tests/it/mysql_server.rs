@@ -5,5 +5,6 @@ mod caller_transaction;
 mod claims;
 mod epochs;
 mod migrations;
+mod places;
 mod plans;
 mod races;

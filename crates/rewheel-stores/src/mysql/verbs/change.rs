@@ -92,7 +92,7 @@ async fn redrive(tx: &mut Transaction<'_>, after: &Job) -> Result<(), VerbError>
 async fn address(tx: &mut Transaction<'_>, job: &Job, state: u8) -> Result<[Value; 2], VerbError> {
     let lane = tx.lane_or_new(&job.lane).await?;
     let lane = if state == SCHEDULED { lane } else { -lane };
-    Ok([lane.into(), tx.shared.places.next(job.due).into()])
+    Ok([lane.into(), tx.place(job.due).into()])
 }
 
 async fn edit_dead(

@@ -77,7 +77,7 @@ impl Live {
         due: Timestamp,
     ) -> [Value; 2] {
         let is_same = (places::first(due)..=places::last(due)).contains(&self.place);
-        let place = if is_same && !tx.repeated { self.place } else { tx.shared.places.next(due) };
+        let place = if is_same && !tx.repeated { self.place } else { tx.place(due) };
         let lane = self.lane.abs();
         [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
     }

@@ -166,7 +166,7 @@ async fn release_job(
     let due = instant(get(&row, 3)?);
     let values = if state == BLOCKED {
         let due = due_min.map_or(due, |min| due.max(min));
-        let (place, lane) = (tx.shared.places.next(due), lane.abs());
+        let (place, lane) = (tx.place(due), lane.abs());
         let due = due.as_millis();
         vec![turn.into(), due.into(), SCHEDULED.into(), lane.into(), place.into(), id]
     } else {

@@ -79,7 +79,7 @@ async fn write(tx: &mut Transaction<'_>, before: &Job, fresh: &NewJob) -> Result
     let deadline = fresh.deadline.map(|deadline| deadline.resolve(tx.now));
     let mut values: Vec<Value> = vec![
         lane.into(),
-        tx.shared.places.next(due).into(),
+        tx.place(due).into(),
         due.as_millis().into(),
         deadline.map(Timestamp::as_millis).into(),
         fresh.attempts_before.into(),

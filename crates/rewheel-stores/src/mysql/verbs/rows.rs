@@ -105,7 +105,7 @@ fn bind(
     let floor = tx.shared.epoch.fence_floor();
     values.extend([
         lane.into(),
-        tx.shared.places.next(row.due).into(),
+        tx.place(row.due).into(),
         state.into(),
         row.due.as_millis().into(),
         row.lease.map_or(0, |_| floor + 1).into(),
