@@ -25,6 +25,10 @@ use rewheel_core::{
 };
 use std::time::Duration;
 
+/// Maximum number of transactions of one sweep that move long leases out of the range that claims read: some thousand claims. The next
+/// sweep continues with the others.
+const ASIDE_ROUNDS_MAX: usize = 100;
+
 impl MysqlStore {
     /// Begins an epoch: older data was restored.
     async fn begin_epoch(&self) -> StoreResult<()> {
@@ -172,9 +176,14 @@ impl LeaseStore for MysqlStore {
                 tracing::debug!(%error, "the next sweep reads the same claims again");
             }
         }
-        let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, sweep.by)) };
-        if let Err(error) = set_aside.await {
-            tracing::debug!(%error, "long leases stay in the range that claims read");
+        let mut after = Some((i64::MIN, i64::MIN));
+        for _ in 0..ASIDE_ROUNDS_MAX {
+            let Some(page) = after else { break };
+            let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, page)) };
+            after = set_aside.await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "long leases stay in the range that claims read");
+                None
+            });
         }
         Ok(events)
     }

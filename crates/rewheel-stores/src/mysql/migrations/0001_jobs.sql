@@ -70,7 +70,8 @@ CREATE TABLE IF NOT EXISTS rewheel_claims (
     aside      TINYINT UNSIGNED NOT NULL DEFAULT 0,            -- 1: its jobs have left the range that claims read
     jobs       MEDIUMBLOB       NOT NULL,                      -- their ids, one after the other
     KEY holder (holder, overdue_ms),
-    KEY lane (lane, jobs_left)
+    KEY lane (lane, jobs_left),
+    KEY aside (aside, leased_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
 
 -- Dead letters wait for an operator; nothing prunes them.

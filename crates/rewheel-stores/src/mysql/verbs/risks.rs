@@ -15,10 +15,11 @@ const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 const PACKET_MIN: i64 = 16 * 1024 * 1024;
 
 /// Indexes whose absence makes statements fail or scan whole tables.
-const INDEXES: [(&str, &str); 20] = [
+const INDEXES: [(&str, &str); 21] = [
     ("rewheel_attempts", "job"),
     ("rewheel_audit", "job"),
     ("rewheel_audit", "submit"),
+    ("rewheel_claims", "aside"),
     ("rewheel_claims", "holder"),
     ("rewheel_claims", "lane"),
     ("rewheel_dead", "lane"),

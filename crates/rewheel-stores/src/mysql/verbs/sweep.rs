@@ -2,7 +2,7 @@
 
 use super::super::error::VerbError;
 use super::super::job_columns::{LEASED, PAUSED, SCHEDULED};
-use super::super::row::{bytes, get, id16, maybe_bytes, millis};
+use super::super::row::{bytes, get, id16, instant, maybe_bytes, millis};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end, expect_matched, lose_lease};
@@ -11,7 +11,7 @@ use super::unreadable::Unreadable;
 use mysql_async::Value;
 use rewheel_core::store::{StoreError, Sweep};
 use rewheel_core::{
-    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Transition,
+    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Timestamp, Transition,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -260,20 +260,57 @@ pub(in super::super) async fn raise_overdue(
     Ok(())
 }
 
-/// Moves jobs that a holder has had for long out of the range that claims read: they would pass over them again and again.
+/// Where a page of claims ends: when the last of them was leased, and its number.
+pub(in super::super) type AsideAfter = (i64, i64);
+
+/// Moves jobs that were leased long ago out of the range that claims read: they would pass over them again and again. Takes the oldest
+/// claims of all holders after a claim, because workers do not sweep. Returns where to go on. Waits for no lock: a claim of which a job
+/// was locked is left to the next sweep.
 pub(in super::super) async fn set_long_leases_aside(
     tx: &mut Transaction<'_>,
-    holder: HolderId,
-) -> Result<(), VerbError> {
-    let Some(number) = tx.number(holder).await? else { return Ok(()) };
+    after: AsideAfter,
+) -> Result<Option<AsideAfter>, VerbError> {
     let since = tx.now.as_millis().saturating_sub(millis(LEASED_LONG));
-    let sql = include_str!("../sql/aside_claims.sql");
-    for row in tx.rows(sql, vec![number.into(), since.into()]).await? {
-        let claim: i64 = get(&row, 0)?;
-        let jobs: Vec<u8> = get(&row, 2)?;
-        let list: Vec<Value> = claimed_jobs(&jobs).map(|id| id16(id.to_bytes())).collect();
-        tx.run_list(include_str!("../sql/aside.sql"), &[], &list, &[claim.into()]).await?;
-        tx.execute(include_str!("../sql/aside_done.sql"), vec![claim.into()]).await?;
+    let (leased, seq) = after;
+    let values =
+        vec![since.into(), leased.into(), leased.into(), seq.into(), (CLAIMS_READ as u64).into()];
+    let rows = tx.rows(include_str!("../sql/aside_claims.sql"), values).await?;
+    let (mut last, mut left, mut ids) = (None, BTreeMap::new(), BTreeSet::new());
+    for row in &rows {
+        let seq: i64 = get(row, 1)?;
+        last = Some((get(row, 0)?, seq));
+        left.insert(seq, get::<i64>(row, 2)?);
+        ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 3)?));
+    }
+    let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+    let mut moved = Vec::new();
+    for row in tx.run_list(include_str!("../sql/aside_jobs.sql"), &[], &list, &[]).await?.rows {
+        let (claim, lane): (i64, i64) = (get(&row, 1)?, get(&row, 2)?);
+        let Some(left) = left.get_mut(&claim) else { continue };
+        *left -= 1;
+        if lane > 0 {
+            moved.push((id16(bytes(&row, 0)?), instant(get(&row, 3)?)));
+        }
+    }
+    move_aside(tx, moved).await?;
+    let done = left.into_iter().filter(|(_, left)| *left == 0);
+    let done: Vec<Value> = done.map(|(claim, _)| claim.into()).collect();
+    tx.run_list(include_str!("../sql/aside_done.sql"), &[], &done, &[]).await?;
+    Ok(last.filter(|_| rows.len() == CLAIMS_READ))
+}
+
+async fn move_aside(
+    tx: &mut Transaction<'_>,
+    jobs: Vec<(Value, Timestamp)>,
+) -> Result<(), VerbError> {
+    if !tx.repeated {
+        let list: Vec<Value> = jobs.into_iter().map(|(id, _)| id).collect();
+        return tx.run_list(include_str!("../sql/aside.sql"), &[], &list, &[]).await.map(drop);
+    }
+    // A paused or blocked job may have the same place.
+    for (id, due) in jobs {
+        let values = vec![tx.place(due).into(), id];
+        tx.execute(include_str!("../sql/aside_anew.sql"), values).await?;
     }
     Ok(())
 }

@@ -3,7 +3,9 @@
 use super::support::{number, open};
 use mysql_async::prelude::Queryable;
 use rewheel_core::store::{Extension, Leased, Settled};
-use rewheel_core::{HolderId, JobId, Lease, Timestamp};
+use rewheel_core::{
+    Format, HolderId, JobId, Lease, NewHolder, Role, State, Timestamp, WorkerOwner,
+};
 use rewheel_testkit::{Database, Subject, seconds};
 
 /// More lanes, and so more claims, than a sweep reads at once.
@@ -125,4 +127,54 @@ async fn a_sweep_raises_the_time_of_a_claim_whose_jobs_were_extended() {
     let mut connection = database.connect().await;
     let stored = number(&mut connection, "SELECT MIN(overdue_ms) FROM rewheel_claims").await;
     assert_eq!(Some(Timestamp::from_millis(stored)), overdue);
+}
+
+/// Claims read over leased jobs at the head of a lane. After two seconds they leave that range, whoever has them: workers do not sweep.
+#[tokio::test]
+async fn long_leases_of_workers_leave_the_range_that_claims_read() {
+    /// More claims than are set aside with one transaction.
+    const CLAIMS: usize = 130;
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    subject.kinds(&["charge"]).await;
+    let engine = subject.holder().await;
+    let worker = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &subject.random);
+    let (name, role) = ("worker".to_owned(), Role::Worker { owner: WorkerOwner::NoToken });
+    let new = NewHolder { id: worker, name, role, lease_ttl: seconds(15), format: Format::CURRENT };
+    subject.store.join(&new).await.expect("it joins");
+    subject.insert(&subject.jobs("charge", 2 * CLAIMS)).await;
+    for _ in 0..CLAIMS {
+        assert_eq!(subject.claim(worker, &["charge"], 2).await.len(), 2);
+    }
+    subject.clock.advance(seconds(3));
+    assert_eq!(subject.sweep(engine).await, []);
+    let mut connection = database.connect().await;
+    let left = number(&mut connection, "SELECT COUNT(*) FROM rewheel_jobs WHERE lane > 0").await;
+    assert_eq!(left, 0);
+    let held = subject.store.held(worker, seconds(0), None, 1_000).await.expect("leases");
+    assert_eq!(held.len(), 2 * CLAIMS);
+    for lease in held {
+        subject.give_back(worker, lease).await;
+    }
+    assert_eq!(subject.claim(engine, &["charge"], 1_000).await.len(), 2 * CLAIMS);
+}
+
+/// A job that another transaction changes at this moment stays where it is until the next sweep, which must find it.
+#[tokio::test]
+async fn a_long_lease_that_was_locked_is_set_aside_by_the_next_sweep() {
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(3));
+    let mut connection = database.connect().await;
+    connection.query_drop("START TRANSACTION").await.expect("a transaction");
+    let lock = format!("SELECT 1 FROM rewheel_jobs WHERE id = {} FOR UPDATE", literal(lease.job));
+    connection.query_drop(lock).await.expect("a lock");
+    subject.sweep(holder).await;
+    connection.query_drop("ROLLBACK").await.expect("the lock is released");
+    let in_range = "SELECT COUNT(*) FROM rewheel_jobs WHERE lane > 0";
+    assert_eq!(number(&mut connection, in_range).await, 1);
+    subject.sweep(holder).await;
+    assert_eq!(number(&mut connection, in_range).await, 0);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
