@@ -52,6 +52,11 @@ pub(super) fn first(due: Timestamp) -> i64 {
     due.as_millis().clamp(0, DUE_MAX) << TIE_BITS
 }
 
+/// Returns the due time of a place.
+pub(super) fn due(place: i64) -> Timestamp {
+    Timestamp::from_millis(place >> TIE_BITS)
+}
+
 /// Returns the last place of a due time.
 pub(super) fn last(due: Timestamp) -> i64 {
     first(due) | ((1 << TIE_BITS) - 1)

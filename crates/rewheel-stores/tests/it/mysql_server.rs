@@ -4,6 +4,7 @@ mod support;
 mod caller_transaction;
 mod claims;
 mod epochs;
+mod leftovers;
 mod migrations;
 mod places;
 mod plans;

@@ -198,8 +198,10 @@ CREATE TABLE IF NOT EXISTS rewheel_lines (
     tenant    VARBINARY(128) NOT NULL,
     head      BINARY(16),                                             -- NULL: none
     turn      BIGINT         NOT NULL DEFAULT 0,                      -- of the latest release; grows, and is not less than its time
+    idle_ms   BIGINT,                                                 -- since when it has no member; NULL: it may have some
     PRIMARY KEY (group_key, kind, tenant),
-    UNIQUE KEY head (head)
+    UNIQUE KEY head (head),
+    KEY idle (idle_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
 
 -- One row for each failed attempt, in the order in which they were settled.

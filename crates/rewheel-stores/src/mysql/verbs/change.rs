@@ -118,7 +118,11 @@ async fn want(tx: &mut Transaction<'_>, after: &Job) -> Result<(), VerbError> {
     let id = || id16(after.id.to_bytes());
     let wanted = wanted_number(after.status.wanted());
     tx.execute(include_str!("../sql/want.sql"), vec![wanted.into(), id()]).await?;
-    tx.execute(include_str!("../sql/insert_wanted.sql"), vec![id()]).await.map(drop)
+    let sql = match after.status.wanted() {
+        Some(_) => include_str!("../sql/insert_wanted.sql"),
+        None => include_str!("../sql/withdraw_wanted.sql"),
+    };
+    tx.execute(sql, vec![id()]).await.map(drop)
 }
 
 async fn edit_live(

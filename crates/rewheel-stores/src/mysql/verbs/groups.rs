@@ -123,7 +123,12 @@ pub(super) async fn release(
     if head.is_some() {
         return Ok(false);
     }
-    let Some(next) = first(tx, line).await? else { return Ok(false) };
+    let Some(next) = first(tx, line).await? else {
+        let mut values = vec![tx.now.as_millis().into()];
+        values.extend(name(line));
+        tx.execute(include_str!("../sql/group_idle.sql"), values).await?;
+        return Ok(false);
+    };
     // Larger than any turn before, and not less than the time: after a restore, a counter alone would start lower than the numbers that
     // other services have seen.
     let turn = tx.now.as_millis().max(turn + 1);
@@ -213,6 +218,27 @@ async fn repair(tx: &mut Transaction<'_>, line: &Line) -> Result<(), VerbError> 
         }
     }
     step_down_dead(tx, line, head).await
+}
+
+/// Deletes lines that have had no members since a time. Their turns are at least as old, and a new line begins with a turn that is not less
+/// than its time.
+pub(super) async fn prune(
+    tx: &mut Transaction<'_>,
+    until: i64,
+    limit: usize,
+) -> Result<(), VerbError> {
+    let values = vec![until.into(), (limit as u64).into()];
+    for row in tx.rows(include_str!("../sql/prune_lines.sql"), values).await? {
+        let line = Line { key: get(&row, 0)?, kind: get(&row, 1)?, tenant: get(&row, 2)? };
+        let has_head = maybe_bytes::<16>(&row, 3)?.is_some();
+        let sql = if has_head || first(tx, &line).await?.is_some() {
+            include_str!("../sql/keep_line.sql")
+        } else {
+            include_str!("../sql/delete_line.sql")
+        };
+        tx.execute(sql, name(&line)).await?;
+    }
+    Ok(())
 }
 
 /// What a check of lines found.

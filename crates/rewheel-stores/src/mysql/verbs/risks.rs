@@ -15,7 +15,7 @@ const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 const PACKET_MIN: i64 = 16 * 1024 * 1024;
 
 /// Indexes whose absence makes statements fail or scan whole tables.
-const INDEXES: [(&str, &str); 21] = [
+const INDEXES: [(&str, &str); 22] = [
     ("rewheel_attempts", "job"),
     ("rewheel_audit", "job"),
     ("rewheel_audit", "submit"),
@@ -33,6 +33,7 @@ const INDEXES: [(&str, &str); 21] = [
     ("rewheel_lanes", "name"),
     ("rewheel_lanes", "tenant"),
     ("rewheel_lines", "head"),
+    ("rewheel_lines", "idle"),
     ("rewheel_members", "job"),
     ("rewheel_members", "line"),
     ("rewheel_results", "expires"),
