@@ -12,6 +12,7 @@ mod lanes;
 mod row;
 mod job_columns;
 mod link;
+mod tries;
 mod transaction;
 mod migrate;
 mod epoch;
@@ -84,7 +85,7 @@ macro_rules! write {
     };
     ($store:expr, $pool:ident, $tx:ident => $verb:expr) => {{
         let shared = &*$store.shared;
-        let mut tries = $crate::mysql::transaction::Tries::default();
+        let mut tries = $crate::mysql::tries::Tries::default();
         loop {
             let mut tx = $crate::mysql::Transaction::write(shared, &shared.$pool).await?;
             tx.repeated = tries.is_repetition();

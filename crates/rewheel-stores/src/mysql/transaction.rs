@@ -7,15 +7,12 @@ use super::places::Places;
 use super::pool::Pool;
 use super::row::{get, id16};
 use super::statement::{padded, text};
+use super::tries::Tries;
 use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
 use rewheel_core::{HolderId, JobId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Maximum number of tries of a transaction that others keep overtaking.
-const TRIES_MAX: u32 = 30;
 
 /// Reads the server's time in milliseconds, whatever the session's time zone is: in some of them an hour repeats each year.
 pub(super) const NOW: &str =
@@ -424,42 +421,6 @@ impl<'s> Transaction<'s> {
         if let Some(report) = self.report.take() {
             self.shared.woken.wake(report);
         }
-    }
-}
-
-/// Counts the tries of a transaction.
-#[derive(Debug, Default)]
-pub(super) struct Tries {
-    count: u32,
-    /// How many of them met a value that was taken.
-    collisions: u32,
-}
-
-impl Tries {
-    /// Returns whether there was a try before.
-    pub(super) fn is_repetition(&self) -> bool {
-        self.count > 0
-    }
-
-    /// Returns the places of the next try, if an earlier one met a taken value.
-    pub(super) fn places(&self) -> Option<Places> {
-        (self.collisions > 0).then(|| Places::anew(&rewheel::Random::thread(), self.collisions))
-    }
-
-    /// Returns whether there is another try. The first ones follow at once, later ones after a moment that grows. A wait for a lock has
-    /// taken long already.
-    async fn again(&mut self, trouble: &VerbError) -> bool {
-        self.collisions += u32::from(trouble.is_duplicate());
-        self.count += if trouble.is_lock() { TRIES_MAX / 3 } else { 1 };
-        if self.count >= TRIES_MAX {
-            return false;
-        }
-        if self.count > 3 {
-            let most = u64::from(self.count) * 2;
-            let wait = rewheel::Random::thread().next() % most;
-            tokio::time::sleep(Duration::from_millis(wait)).await;
-        }
-        true
     }
 }
 

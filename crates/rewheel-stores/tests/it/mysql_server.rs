@@ -9,3 +9,4 @@ mod migrations;
 mod places;
 mod plans;
 mod races;
+mod round_trips;

@@ -76,10 +76,14 @@ impl Live {
         state: State,
         due: Timestamp,
     ) -> [Value; 2] {
-        let is_same = (places::first(due)..=places::last(due)).contains(&self.place);
-        let place = if is_same && !tx.repeated { self.place } else { tx.place(due) };
+        let place = if self.keeps_place(tx, due) { self.place } else { tx.place(due) };
         let lane = self.lane.abs();
         [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
+    }
+
+    /// Returns whether the place of the job expresses this due time. In a repetition another job may have it.
+    pub(super) fn keeps_place(&self, tx: &Transaction<'_>, due: Timestamp) -> bool {
+        !tx.repeated && (places::first(due)..=places::last(due)).contains(&self.place)
     }
 
     /// Describes what the engine does to the job, whether it takes it from a holder or not.

@@ -35,6 +35,7 @@ pub(in super::super) async fn settle(
     settler.successes.write(tx).await?;
     let Settler { follow_ups, mut auditor, .. } = settler;
     follow_ups::store(tx, follow_ups, &mut auditor).await?;
+    auditor.write(tx).await?;
     Ok(answers)
 }
 
@@ -66,6 +67,7 @@ pub(in super::super) async fn give_back(
         }
         answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
+    settler.auditor.write(tx).await?;
     tx.report.get_or_insert_default();
     Ok(answers)
 }

@@ -14,7 +14,9 @@ use rewheel_core::{
     Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Timestamp, Transition,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::pin::Pin;
 use std::time::Duration;
+use tokio::time::Sleep;
 
 /// Claims that are looked at together.
 pub(in super::super) const CLAIMS_READ: usize = 50;
@@ -42,7 +44,8 @@ pub(in super::super) async fn sweep(
     }
     let swept = Swept { events: Vec::new(), late: Vec::new() };
     let auditor = Auditor::of_holder(by);
-    let mut sweeper = Sweeper { limit, keep, auditor, takeovers_max: HashMap::new(), swept };
+    let (takeovers_max, plain, budget) = (HashMap::new(), BTreeMap::new(), Budget::of(tx));
+    let mut sweeper = Sweeper { limit, keep, auditor, takeovers_max, plain, budget, swept };
     for holding in holding(tx).await? {
         let (until, hold_max) = if holding.alive {
             (tx.now.min(watched.until).as_millis(), millis(watched.since))
@@ -54,7 +57,31 @@ pub(in super::super) async fn sweep(
             break;
         }
     }
+    sweeper.auditor.write(tx).await?;
     Ok(sweeper.swept)
+}
+
+/// The time after which a verb stops and commits what it has done, so that a slow server makes progress too: a quarter of the timeout.
+struct Budget {
+    sleep: Pin<Box<Sleep>>,
+    is_spent: bool,
+}
+
+impl Budget {
+    fn of(tx: &Transaction<'_>) -> Budget {
+        Budget { sleep: Box::pin(tokio::time::sleep(tx.shared.timeout / 4)), is_spent: false }
+    }
+
+    async fn is_spent(&mut self) -> bool {
+        if !self.is_spent {
+            self.is_spent = tokio::select! {
+                biased;
+                () = self.sleep.as_mut() => true,
+                () = std::future::ready(()) => false,
+            };
+        }
+        self.is_spent
+    }
 }
 
 /// A holder that has jobs.
@@ -93,6 +120,9 @@ struct Sweeper {
     auditor: Auditor,
     /// How many processes a job may crash, by kind.
     takeovers_max: HashMap<KindName, Option<u32>>,
+    /// The places of jobs that only become scheduled again, by lane.
+    plain: BTreeMap<i64, Vec<Value>>,
+    budget: Budget,
     swept: Swept,
 }
 
@@ -136,7 +166,12 @@ impl Sweeper {
                 }
                 for taken in self.lock(tx, holding, late, part).await? {
                     self.free(tx, taken, holding.holder).await?;
+                    if self.budget.is_spent().await {
+                        self.limit = self.swept.events.len();
+                        break;
+                    }
                 }
+                self.write_plain(tx, holding.number).await?;
             }
             if claims.len() < CLAIMS_READ {
                 break;
@@ -194,7 +229,10 @@ impl Sweeper {
         };
         let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
         let failure = failure.as_ref();
-        if state.is_live() {
+        if state == State::Scheduled && live.wanted.is_none() && live.keeps_place(tx, live.due) {
+            self.plain.entry(live.lane).or_default().push(live.place.into());
+            lose_lease(tx, &live).await?;
+        } else if state.is_live() {
             let mut values = vec![
                 if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
                 live.takeovers.into(),
@@ -213,6 +251,20 @@ impl Sweeper {
         self.auditor.note(tx, &live, &transition).await?;
         let (from, cause, at) = (State::Leased, Cause::Takeover, tx.now);
         self.swept.events.push(JobEvent { job: live.id, kind, from, to: state, cause, holder, at });
+        Ok(())
+    }
+
+    /// Frees the jobs that only become scheduled again, with one statement for each lane.
+    async fn write_plain(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        holder: i64,
+    ) -> Result<(), VerbError> {
+        for (lane, places) in std::mem::take(&mut self.plain) {
+            let sql = include_str!("../sql/take_over_batch.sql");
+            let done = tx.run_list(sql, &[lane.into()], &places, &[holder.into()]).await?;
+            expect_matched(done.affected, places.len())?;
+        }
         Ok(())
     }
 
@@ -341,9 +393,14 @@ pub(in super::super) async fn deadlines(
     unreadable.set_aside(tx).await?;
     let mut auditor = Auditor::of_engine();
     let mut events = Vec::with_capacity(found.len());
+    let mut budget = Budget::of(tx);
     for live in found {
         events.push(end_late(tx, &live, &mut auditor).await?);
+        if budget.is_spent().await {
+            break;
+        }
     }
+    auditor.write(tx).await?;
     Ok(events)
 }
 

@@ -9,8 +9,12 @@ use rewheel_testkit::{Database, Subject};
 use std::sync::Arc;
 
 pub(super) async fn open(database: &Database) -> Subject {
+    open_at(database.url()).await
+}
+
+pub(super) async fn open_at(url: &str) -> Subject {
     let clock = ClockOffset::default();
-    let mut options = MysqlOptions::parse(database.url()).expect("a URL");
+    let mut options = MysqlOptions::parse(url).expect("a URL");
     (options.clock, options.pool_max) = (clock.clone(), 3);
     let store = MysqlStore::open_with(options).await.expect("a database opens");
     let mut subject = Subject::new(Arc::new(store), clock);
