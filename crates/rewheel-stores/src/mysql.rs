@@ -12,7 +12,10 @@ mod lanes;
 mod row;
 mod job_columns;
 mod link;
+mod tries;
+mod caller_session;
 mod transaction;
+mod lane_rows;
 mod migrate;
 mod epoch;
 mod places;
@@ -89,10 +92,11 @@ macro_rules! write {
     };
     ($store:expr, $pool:ident, $tx:ident => $verb:expr) => {{
         let shared = &*$store.shared;
-        let mut tries = $crate::mysql::transaction::Tries::default();
+        let mut tries = $crate::mysql::tries::Tries::default();
         loop {
             let mut tx = $crate::mysql::Transaction::write(shared, &shared.$pool).await?;
             tx.repeated = tries.is_repetition();
+            tx.places = tries.places();
             let $tx = &mut tx;
             let outcome = $verb.await;
             if let Some(result) = tx.commit(outcome, &mut tries).await {

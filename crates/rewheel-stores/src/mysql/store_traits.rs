@@ -5,6 +5,7 @@ use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
+use super::verbs::sweep::{CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
     audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
     lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
@@ -26,6 +27,10 @@ use rewheel_core::{
     StoredResult, Timestamp,
 };
 use std::time::Duration;
+
+/// Maximum number of transactions of one sweep that move long leases out of the range that claims read: some thousand claims. The next
+/// sweep continues with the others.
+const ASIDE_ROUNDS_MAX: usize = 100;
 
 impl MysqlStore {
     /// Begins an epoch: older data was restored.
@@ -187,16 +192,27 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
-        let events = write!(self, tx => sweep::sweep(tx, sweep))?;
+        let Swept { events, late } = write!(self, tx => sweep::sweep(tx, sweep))?;
         // Claims whose jobs users' transactions ended: the sweep stands, whatever becomes of it.
         let subtract = async { write!(self, tx => claim_ends::subtract(tx)) };
         if let Err(error) = subtract.await {
             tracing::debug!(%error, "ended jobs of users' transactions are still counted as leased");
         }
-        // Only makes claims faster: the sweep stands, whatever becomes of it.
-        let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, sweep.by)) };
-        if let Err(error) = set_aside.await {
-            tracing::debug!(%error, "long leases stay in the range that claims read");
+        // These only make sweeps and claims faster: the sweep stands, whatever becomes of them.
+        for claims in late.chunks(CLAIMS_RAISED) {
+            let raise = async { write!(self, tx => sweep::raise_overdue(tx, claims)) };
+            if let Err(error) = raise.await {
+                tracing::debug!(%error, "the next sweep reads the same claims again");
+            }
+        }
+        let mut after = Some((i64::MIN, i64::MIN));
+        for _ in 0..ASIDE_ROUNDS_MAX {
+            let Some(page) = after else { break };
+            let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, page)) };
+            after = set_aside.await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "long leases stay in the range that claims read");
+                None
+            });
         }
         Ok(events)
     }

@@ -1,21 +1,19 @@
 //! The context of one verb: a connection with or without a transaction, the time and the lanes.
 
 use super::Shared;
+use super::caller_session::check_session;
 use super::error::{Stage, VerbError, judge, judge_write, unreadable};
 use super::link::{Done, Link, within};
+use super::places::Places;
 use super::pool::Pool;
 use super::row::{get, id16};
 use super::statement::{padded, text};
+use super::tries::Tries;
 use mysql_async::{Row, Value};
 use rewheel_core::store::{StoreChange, StoreError, StoreResult};
-use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
-use std::collections::{BTreeMap, HashMap};
-use std::pin::Pin;
+use rewheel_core::{HolderId, JobId, Lane, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Maximum number of tries of a transaction that others keep overtaking.
-const TRIES_MAX: u32 = 30;
 
 /// Reads the server's time in milliseconds, whatever the session's time zone is: in some of them an hour repeats each year.
 pub(super) const NOW: &str =
@@ -29,10 +27,6 @@ const SNAPSHOT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
      START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; \
      SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000";
 
-/// Reads the settings of a caller's session that decide whether its writes are correct. The two servers have different names for the level.
-const SESSION: &str = "SHOW SESSION VARIABLES \
-     WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'sql_mode')";
-
 /// The transaction of one verb, or the connection of one that only reads.
 pub(super) struct Transaction<'s> {
     link: Box<dyn Link + 's>,
@@ -45,13 +39,15 @@ pub(super) struct Transaction<'s> {
     /// What to report to watchers after the commit.
     pub(super) report: Option<StoreChange>,
     /// Lanes that this transaction numbered: they are remembered once it has committed.
-    lanes_new: Vec<(i64, Lane)>,
+    pub(super) lanes_new: Vec<(i64, Lane)>,
     /// Lanes whose number this transaction has read. A cached number is written only after that.
-    lanes_checked: HashMap<Lane, i64>,
-    /// How many jobs of each claim are not leased under it any more.
-    leases_ended: BTreeMap<i64, i64>,
+    pub(super) lanes_checked: HashMap<Lane, i64>,
+    /// The jobs of each claim that are not leased under it any more: a set, so that no job counts twice.
+    leases_ended: BTreeMap<i64, BTreeSet<JobId>>,
     /// Whether this is a repetition: another transaction may have taken a value that this one chose.
     pub(super) repeated: bool,
+    /// The places of a repetition that met taken ones; otherwise those of the process.
+    pub(super) places: Option<Places>,
     kind: Kind,
 }
 
@@ -113,6 +109,7 @@ impl<'s> Transaction<'s> {
             lanes_checked: HashMap::new(),
             leases_ended: BTreeMap::new(),
             repeated: false,
+            places: None,
             kind,
         }
     }
@@ -257,99 +254,6 @@ impl<'s> Transaction<'s> {
         self.find(sql, vec![id16(holder.to_bytes())]).await?.map(|row| get(&row, 0)).transpose()
     }
 
-    /// Returns the number of a lane, if any job was ever in it.
-    pub(super) async fn lane(&mut self, lane: &Lane) -> Result<Option<i64>, VerbError> {
-        if let Some(number) = self.known_lane(lane) {
-            return Ok(Some(number));
-        }
-        let row = self.find(include_str!("sql/find_lane.sql"), name_of(lane)).await?;
-        let number: Option<i64> = row.map(|row| get(&row, 0)).transpose()?;
-        if let Some(number) = number
-            && self.kind != Kind::Theirs
-        {
-            self.shared.lanes.remember(number, lane);
-        }
-        Ok(number)
-    }
-
-    fn known_lane(&self, lane: &Lane) -> Option<i64> {
-        let checked = self.lanes_checked.get(lane).copied();
-        checked.or_else(|| self.shared.lanes.number(lane))
-    }
-
-    /// Compares the cached numbers of lanes with the store, with one statement. If one is wrong, forgets all of them: older data was
-    /// restored, and a number may belong to another lane now, or to none.
-    pub(super) async fn check_lanes(
-        &mut self,
-        lanes: impl IntoIterator<Item = Lane>,
-    ) -> Result<(), VerbError> {
-        let mut cached = BTreeMap::new();
-        for lane in lanes {
-            if let Some(number) = self.shared.lanes.number(&lane)
-                && !self.lanes_checked.contains_key(&lane)
-            {
-                cached.insert(number, lane);
-            }
-        }
-        let list: Vec<Value> = cached.keys().map(|number| Value::from(*number)).collect();
-        let rows = self.run_list(include_str!("sql/check_lanes.sql"), &[], &list, &[]).await?.rows;
-        for row in rows {
-            let number: i64 = get(&row, 4)?;
-            // A lane that cannot be read is not the cached one.
-            if let Ok(lane) = read_lane(&row)
-                && cached.get(&number) == Some(&lane)
-            {
-                cached.remove(&number);
-                self.lanes_checked.insert(lane, number);
-            }
-        }
-        if !cached.is_empty() {
-            self.shared.lanes.forget();
-        }
-        Ok(())
-    }
-
-    /// Returns the number of a lane, and creates the lane if necessary. The number is the one that the store has now.
-    pub(super) async fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, VerbError> {
-        if !self.lanes_checked.contains_key(lane) {
-            self.check_lanes([lane.clone()]).await?;
-        }
-        let number = match self.lane(lane).await? {
-            Some(number) => number,
-            None => self.new_lane(lane).await?,
-        };
-        self.lanes_checked.insert(lane.clone(), number);
-        Ok(number)
-    }
-
-    /// Numbers a lane. Not in the caller's transaction: other submits to the lane would wait until it ends.
-    async fn new_lane(&mut self, lane: &Lane) -> Result<i64, VerbError> {
-        if self.kind == Kind::Theirs {
-            return new_lane_apart(self.shared, lane).await;
-        }
-        let number = self.run(include_str!("sql/insert_lane.sql"), name_of(lane)).await?.number;
-        self.lanes_new.push((number, lane.clone()));
-        Ok(number)
-    }
-
-    /// Returns the lane with a number, which may be negated.
-    pub(super) async fn lane_of(&mut self, number: i64) -> Result<Lane, VerbError> {
-        let number = number.abs();
-        if let Some(lane) = self.shared.lanes.lane(number) {
-            return Ok(lane);
-        }
-        if let Some((_, lane)) = self.lanes_new.iter().find(|(new, _)| *new == number) {
-            return Ok(lane.clone());
-        }
-        let row = self.find(include_str!("sql/name_lane.sql"), vec![number.into()]).await?;
-        let row = row.ok_or_else(|| unreadable("a lane that does not exist"))?;
-        let lane = read_lane(&row)?;
-        if self.kind != Kind::Theirs {
-            self.shared.lanes.remember(number, &lane);
-        }
-        Ok(lane)
-    }
-
     /// Ends a verb that reads.
     pub(super) async fn finish<T>(mut self, outcome: Result<T, VerbError>) -> StoreResult<T> {
         if self.kind == Kind::Snapshot {
@@ -426,10 +330,15 @@ impl<'s> Transaction<'s> {
         self.lanes_checked.clear();
     }
 
-    /// Notes that a job is not leased under its claim any more.
-    pub(super) fn lease_ended(&mut self, claim: i64) {
+    /// Returns a place in a lane for a job.
+    pub(super) fn place(&self, due: Timestamp) -> i64 {
+        self.places.as_ref().unwrap_or(&self.shared.places).next(due)
+    }
+
+    /// Notes that a job is not leased under its claim any more. The caller has changed or deleted exactly its row.
+    pub(super) fn lease_ended(&mut self, claim: i64, job: JobId) {
         if claim != 0 {
-            *self.leases_ended.entry(claim).or_default() += 1;
+            self.leases_ended.entry(claim).or_default().insert(job);
         }
     }
 
@@ -441,6 +350,8 @@ impl<'s> Transaction<'s> {
     /// Writes how many jobs of claims have ended.
     async fn write_claims(&mut self) -> Result<(), VerbError> {
         let ended = std::mem::take(&mut self.leases_ended);
+        let ended: BTreeMap<i64, i64> =
+            ended.into_iter().map(|(claim, jobs)| (claim, jobs.len() as i64)).collect();
         if !self.is_theirs() {
             return self.count_claims(ended).await;
         }
@@ -490,79 +401,9 @@ impl<'s> Transaction<'s> {
     }
 }
 
-/// What a caller's transaction needs that another transaction writes.
-pub(super) type Apart<'s, T> = Pin<Box<dyn Future<Output = Result<T, VerbError>> + Send + 's>>;
-
-/// Numbers a lane in a transaction of its own.
-fn new_lane_apart<'s>(shared: &'s Shared, lane: &'s Lane) -> Apart<'s, i64> {
-    Box::pin(async move {
-        let mut tries = Tries::default();
-        loop {
-            let mut tx = Transaction::write(shared, &shared.work).await?;
-            let number = tx.lane_or_new(lane).await;
-            if let Some(number) = tx.commit(number, &mut tries).await {
-                return Ok(number?);
-            }
-        }
-    })
-}
-
-/// Counts the tries of a transaction.
-#[derive(Debug, Default)]
-pub(super) struct Tries(u32);
-
-impl Tries {
-    /// Returns whether there was a try before.
-    pub(super) fn is_repetition(&self) -> bool {
-        self.0 > 0
-    }
-
-    /// Returns whether there is another try. The first ones follow at once, later ones after a moment that grows. A wait for a lock has
-    /// taken long already.
-    async fn again(&mut self, trouble: &VerbError) -> bool {
-        self.0 += if trouble.is_lock() { TRIES_MAX / 3 } else { 1 };
-        if self.0 >= TRIES_MAX {
-            return false;
-        }
-        if self.0 > 3 {
-            let most = u64::from(self.0) * 2;
-            let wait = rewheel::Random::thread().next() % most;
-            tokio::time::sleep(Duration::from_millis(wait)).await;
-        }
-        true
-    }
-}
-
 /// Returns whether the connection cannot be used any more.
 fn is_broken(trouble: &VerbError) -> bool {
     trouble.is_out_of_statements() || matches!(trouble, VerbError::Sql(error) if error.is_fatal())
-}
-
-/// Refuses a session in which a verb would decide by old rows, or lock the gaps between rows, or truncate values.
-///
-/// A level that is set for one transaction only (`SET TRANSACTION` without `SESSION`) cannot be seen. That is why the level of the session is
-/// required, and why a read that decides a write locks what it reads.
-async fn check_session(link: &mut dyn Link) -> StoreResult<()> {
-    let rows = link.query(SESSION).await.map_err(|error| judge(error.into(), Stage::Open))?.rows;
-    for row in &rows {
-        let read = |at| get::<String>(row, at).map_err(|trouble| judge(trouble, Stage::Open));
-        let (name, value) = (read(0)?, read(1)?);
-        if name.ends_with("_isolation") && value != "READ-COMMITTED" {
-            let what = format!(
-                "the session of this transaction has the isolation level {value}: run `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED` \
-                 on the connection before the transaction begins"
-            );
-            return Err(StoreError::Rejected(what.into()));
-        }
-        if name == "sql_mode" && !value.contains("STRICT_") {
-            let what = format!(
-                "the session of this transaction truncates values that are too long (its sql_mode is '{value}'): add STRICT_TRANS_TABLES to \
-                 its sql_mode before the transaction begins"
-            );
-            return Err(StoreError::Rejected(what.into()));
-        }
-    }
-    Ok(())
 }
 
 fn no_time() -> VerbError {
@@ -571,36 +412,3 @@ fn no_time() -> VerbError {
 
 /// Number of values in a list at most.
 pub(super) const LIST_MAX: usize = 10_000;
-
-/// Returns the key that a lane is looked up by.
-fn name_of(lane: &Lane) -> Vec<Value> {
-    vec![
-        lane.kind.as_str().into(),
-        tenant_text(lane.tenant.as_ref()).into(),
-        lane.priority.get().into(),
-        lane.shard.get().into(),
-    ]
-}
-
-/// Reads a lane from the first four columns: kind, tenant, priority, shard.
-pub(super) fn read_lane(row: &Row) -> Result<Lane, VerbError> {
-    let (kind, tenant): (String, String) = (get(row, 0)?, get(row, 1)?);
-    Ok(Lane {
-        kind: KindName::parse(&kind).map_err(|_| unreadable("a kind"))?,
-        tenant: read_tenant(&tenant)?,
-        priority: Priority::new(get(row, 2)?).map_err(|_| unreadable("a priority"))?,
-        shard: Shard::stored(get(row, 3)?).ok_or_else(|| unreadable("a shard"))?,
-    })
-}
-
-/// Returns the stored form of a tenant: the empty text stands for no tenant.
-pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
-    tenant.map_or("", Tenant::as_str)
-}
-
-pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, VerbError> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    Tenant::parse(text).map(Some).map_err(|_| unreadable("a tenant"))
-}

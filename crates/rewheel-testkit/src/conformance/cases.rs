@@ -190,6 +190,7 @@ macro_rules! store_conformance {
             sweep {
                 takes_the_jobs_of_one_who_was_expired, takes_the_jobs_of_one_who_left,
                 takes_the_jobs_of_the_unknown, leaves_the_jobs_of_the_living, takes_what_is_overdue_from_the_living,
+                takes_what_is_overdue_beside_jobs_that_were_extended,
                 leaves_what_only_a_jump_of_the_clock_made_overdue,
                 takes_the_jobs_of_the_dead_after_the_clock_jumped, takes_a_sticky_retry_that_was_forgotten,
                 frees_no_more_than_asked, keeps_due_and_attempt, tells_what_it_freed,

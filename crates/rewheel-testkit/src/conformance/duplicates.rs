@@ -188,5 +188,11 @@ pub async fn a_follow_up_takes_the_key_of_its_parent(subject: &Subject) {
     subject.settle(lease.0, &settlement).await;
     let replaced = subject.get(next.id).await;
     assert_eq!((payload(&replaced), replaced.parent), ("3", Some(lease.1.job)));
+    // It is listed by the parent that it has now, and by no other.
+    for (of, listed) in [(parent.job, vec![]), (lease.1.job, vec![next.id])] {
+        let filter = Filter { parent: Some(of), ..Filter::default() };
+        let page = subject.store.list(&filter, &PageRequest::first(10)).await.unwrap();
+        assert_eq!(page.items.iter().map(|job| job.id).collect::<Vec<_>>(), listed);
+    }
     subject.balance().await;
 }

@@ -4,7 +4,9 @@ use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{ChangeVerb, Claim, Leased, Settled, StoreError, Sweep, Watched};
+use rewheel_core::store::{
+    ChangeVerb, Claim, Extension, Leased, Settled, StoreError, Sweep, Watched,
+};
 use rewheel_core::{
     Actor, Cause, Failure, HolderId, JobId, KindName, Lease, Limits, NewKind, Retain, State,
     Status, Timestamp, When,
@@ -74,6 +76,37 @@ pub async fn takes_what_is_overdue_from_the_living(subject: &Subject) {
     let events = subject.sweep(holder).await;
     assert_eq!((events.len(), events[0].holder), (1, Some(holder)));
     assert_eq!(subject.get(lease.job).await.takeovers, 1);
+}
+
+/// A job is taken when its own time is over, although another job that was claimed with it has more time, and was claimed before together
+/// with a third one that has more time.
+pub async fn takes_what_is_overdue_beside_jobs_that_were_extended(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (holder, by) = (subject.holder().await, subject.holder().await);
+    let hour = seconds(3_600);
+    let extend = async |lease| {
+        let extension = Extension { lease, timeout: hour, total_max: hour * 2, grace: GRACE };
+        subject.store.extend(holder, &extension).await.unwrap().unwrap();
+    };
+    subject.insert(&subject.jobs("charge", 2)).await;
+    let first = subject.claim(holder, &["charge"], 2).await;
+    let [one, two] = [first[0].lease(), first[1].lease()];
+    extend(one).await;
+    subject.settle(holder, &subject.retry(two, seconds(0), false)).await;
+    subject.clock.advance(seconds(20));
+    let late = subject.put(subject.job("charge")).await;
+    let second = subject.claim(holder, &["charge"], 2).await;
+    let again = second.iter().map(Leased::lease).find(|lease| lease.job == two.job).unwrap();
+    extend(again).await;
+    // Once when the time of the first claim is over, and once when the time of the second one is.
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        subject.clock.advance(seconds(20));
+        subject.store.renew(holder).await.unwrap();
+        subject.store.renew(by).await.unwrap();
+        taken.extend(subject.sweep(by).await.into_iter().map(|event| event.job));
+    }
+    assert_eq!(taken, [late]);
 }
 
 /// A clock that jumps ahead makes every job look overdue. A live holder keeps its job until the clock was watched for as long as the job

@@ -70,7 +70,8 @@ CREATE TABLE IF NOT EXISTS rewheel_claims (
     aside      TINYINT UNSIGNED NOT NULL DEFAULT 0,            -- 1: its jobs have left the range that claims read
     jobs       MEDIUMBLOB       NOT NULL,                      -- their ids, one after the other
     KEY holder (holder, overdue_ms),
-    KEY lane (lane, jobs_left)
+    KEY lane (lane, jobs_left),
+    KEY aside (aside, leased_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
 
 -- Jobs of claims that a user's transaction ended, to be subtracted from `jobs_left`: it must not lock the row of a claim, because other
@@ -205,8 +206,10 @@ CREATE TABLE IF NOT EXISTS rewheel_lines (
     tenant    VARBINARY(128) NOT NULL,
     head      BINARY(16),                                             -- NULL: none
     turn      BIGINT         NOT NULL DEFAULT 0,                      -- of the latest release; grows, and is not less than its time
+    idle_ms   BIGINT,                                                 -- since when it has no member; NULL: it may have some
     PRIMARY KEY (group_key, kind, tenant),
-    UNIQUE KEY head (head)
+    UNIQUE KEY head (head),
+    KEY idle (idle_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin ROW_FORMAT = DYNAMIC;
 
 -- One row for each failed attempt, in the order in which they were settled.

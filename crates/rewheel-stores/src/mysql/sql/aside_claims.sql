@@ -1,2 +1,4 @@
--- aside_claims: reads claims of a holder that have lasted for long.
-SELECT seq, lane, jobs FROM rewheel_claims WHERE holder = ? AND aside = 0 AND leased_ms <= ? LIMIT 100;
+-- aside_claims: reads and locks claims that have lasted for long, after a claim, the oldest first. Passes over those that others work on.
+SELECT leased_ms, seq, jobs_left, jobs FROM rewheel_claims FORCE INDEX (aside)
+ WHERE aside = 0 AND leased_ms <= ? AND (leased_ms > ? OR (leased_ms = ? AND seq > ?)) ORDER BY leased_ms, seq LIMIT ?
+   FOR UPDATE SKIP LOCKED;

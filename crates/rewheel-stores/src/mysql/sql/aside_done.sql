@@ -1,2 +1,2 @@
--- aside_done: the jobs of a claim have left the range that claims read.
-UPDATE rewheel_claims SET aside = 1 WHERE seq = ?;
+-- aside_done: all jobs of claims have left the range that claims read.
+UPDATE rewheel_claims FORCE INDEX (PRIMARY) SET aside = 1 WHERE seq IN ({list});

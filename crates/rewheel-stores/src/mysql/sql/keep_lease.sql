@@ -4,4 +4,4 @@ UPDATE rewheel_jobs FORCE INDEX (PRIMARY)
        attempt = ?, due_ms = ?, because = ?, leased_ms = ?, overdue_ms = ?,
        failure_code = IF(? IS NULL, failure_code, ?),
        failure_category = COALESCE(?, failure_category), failure_message = COALESCE(?, failure_message)
- WHERE lane = ? AND place = ?;
+ WHERE lane = ? AND place = ? AND state = 1 AND holder = ? AND fence = ?;

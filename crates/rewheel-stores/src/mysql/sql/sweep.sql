@@ -4,4 +4,5 @@ SELECT id, fence, lane, place, wanted, attempt, `key`, takeovers, takeovers_coun
        started_fence <> 0 AND started_fence = fence
   FROM rewheel_jobs FORCE INDEX (id)
  WHERE id IN ({list}) AND state = 1 AND holder = ? AND overdue_ms <= ? AND overdue_ms - leased_ms <= ?
+ LIMIT ?
    FOR UPDATE SKIP LOCKED;

@@ -2,6 +2,7 @@
 
 use super::super::error::{VerbError, unreadable};
 use super::super::row::{count, get, id16, instant, maybe_bytes, unsigned};
+use super::super::statement::chunks;
 use super::super::transaction::Transaction;
 use super::ending::Live;
 use crate::audit::{document, facts};
@@ -22,7 +23,12 @@ pub(super) async fn audit(
     by: &Actor,
     line: Line<'_>,
 ) -> Result<(), VerbError> {
-    let values = vec![
+    let values = values(tx, by, &line);
+    tx.insert_rows(include_str!("../sql/insert_audit.sql"), 1, values).await.map(drop)
+}
+
+fn values(tx: &Transaction<'_>, by: &Actor, line: &Line<'_>) -> Vec<Value> {
+    vec![
         tx.now.as_millis().into(),
         by.as_str().into(),
         line.what.into(),
@@ -30,25 +36,28 @@ pub(super) async fn audit(
         line.kind.map(KindName::as_str).into(),
         document(&line.before).into(),
         document(&line.after).into(),
-    ];
-    tx.execute(include_str!("../sql/insert_audit.sql"), values).await.map(drop)
+    ]
 }
 
-/// Writes audit entries for jobs. It looks up the holder's name only when there is an entry to
+/// Audit entries that are written with one statement.
+const LINES_MAX: usize = 256;
+
+/// Collects audit entries for jobs, until [`Auditor::write`] writes them. It looks up the holder's name only when there is an entry to
 /// write.
 pub(super) struct Auditor {
     holder: Option<HolderId>,
     who: Option<Actor>,
+    lines: Vec<Vec<Value>>,
 }
 
 impl Auditor {
     pub(super) const fn of_holder(holder: HolderId) -> Auditor {
-        Auditor { holder: Some(holder), who: None }
+        Auditor { holder: Some(holder), who: None, lines: Vec::new() }
     }
 
     /// An auditor for actions of the engine as a whole, not of one holder.
     pub(super) fn of_engine() -> Auditor {
-        Auditor { holder: None, who: Some(Actor::engine()) }
+        Auditor { holder: None, who: Some(Actor::engine()), lines: Vec::new() }
     }
 
     pub(super) async fn note(
@@ -62,7 +71,18 @@ impl Auditor {
             let lane = tx.lane_of(live.lane).await?;
             let (what, before, after) = (note.what, note.before, note.after);
             let line = Line { what, job: Some(live.id), kind: Some(&lane.kind), before, after };
-            audit(tx, &who, line).await?;
+            self.lines.push(values(tx, &who, &line));
+        }
+        Ok(())
+    }
+
+    /// Writes the entries. Every verb with an auditor ends with it.
+    pub(super) async fn write(self, tx: &mut Transaction<'_>) -> Result<(), VerbError> {
+        let sizes = chunks(self.lines.len(), LINES_MAX);
+        let mut lines = self.lines.into_iter();
+        for size in sizes {
+            let values = lines.by_ref().take(size).flatten().collect();
+            tx.insert_rows(include_str!("../sql/insert_audit.sql"), size, values).await?;
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ async fn redrive(tx: &mut Transaction<'_>, after: &Job) -> Result<(), VerbError>
 async fn address(tx: &mut Transaction<'_>, job: &Job, state: u8) -> Result<[Value; 2], VerbError> {
     let lane = tx.lane_or_new(&job.lane).await?;
     let lane = if state == SCHEDULED { lane } else { -lane };
-    Ok([lane.into(), tx.shared.places.next(job.due).into()])
+    Ok([lane.into(), tx.place(job.due).into()])
 }
 
 async fn edit_dead(
@@ -118,7 +118,11 @@ async fn want(tx: &mut Transaction<'_>, after: &Job) -> Result<(), VerbError> {
     let id = || id16(after.id.to_bytes());
     let wanted = wanted_number(after.status.wanted());
     tx.execute(include_str!("../sql/want.sql"), vec![wanted.into(), id()]).await?;
-    tx.execute(include_str!("../sql/insert_wanted.sql"), vec![id()]).await.map(drop)
+    let sql = match after.status.wanted() {
+        Some(_) => include_str!("../sql/insert_wanted.sql"),
+        None => include_str!("../sql/withdraw_wanted.sql"),
+    };
+    tx.execute(sql, vec![id()]).await.map(drop)
 }
 
 async fn edit_live(

@@ -3,11 +3,12 @@
 use super::super::error::VerbError;
 use super::super::job_columns::LEASED;
 use super::super::places;
-use super::super::row::{bytes, get, id16, instant, maybe_bytes, unsigned, wanted};
+use super::super::row::{bytes, count, get, id16, instant, maybe_bytes, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::groups;
 use super::keys::end_key;
 use mysql_async::{Row, Value};
+use rewheel_core::store::StoreError;
 use rewheel_core::{Cause, Failure, Fence, JobId, Retain, State, Timestamp, Transition, Wanted};
 
 /// A row of the hot table that this transaction has locked.
@@ -62,6 +63,12 @@ impl Live {
         [self.lane.into(), self.place.into()]
     }
 
+    /// Returns where the job is, and the lease under which this transaction locked it.
+    pub(super) fn guard(&self) -> [Value; 4] {
+        let [lane, place] = self.address();
+        [lane, place, self.holder.into(), count(self.fence.get())]
+    }
+
     /// Returns where the job is once it is scheduled or paused: a place that expresses its due time, the same as before if possible.
     pub(super) fn next_address(
         &self,
@@ -69,10 +76,14 @@ impl Live {
         state: State,
         due: Timestamp,
     ) -> [Value; 2] {
-        let is_same = (places::first(due)..=places::last(due)).contains(&self.place);
-        let place = if is_same && !tx.repeated { self.place } else { tx.shared.places.next(due) };
+        let place = if self.keeps_place(tx, due) { self.place } else { tx.place(due) };
         let lane = self.lane.abs();
         [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
+    }
+
+    /// Returns whether the place of the job expresses this due time. In a repetition another job may have it.
+    pub(super) fn keeps_place(&self, tx: &Transaction<'_>, due: Timestamp) -> bool {
+        !tx.repeated && (places::first(due)..=places::last(due)).contains(&self.place)
     }
 
     /// Describes what the engine does to the job, whether it takes it from a holder or not.
@@ -132,8 +143,20 @@ pub(super) async fn end(
 async fn delete(tx: &mut Transaction<'_>, live: &Live) -> Result<(), VerbError> {
     let sql = include_str!("../sql/delete_jobs.sql");
     let (lane, place) = ([live.lane.into()], [live.place.into()]);
-    tx.run_list(sql, &lane, &place, &[live.holder.into()]).await?;
+    let after = [live.holder.into(), live.state.into()];
+    let deleted = tx.run_list(sql, &lane, &place, &after).await?.affected;
+    expect_matched(deleted, 1)?;
     leave_tables(tx, live).await
+}
+
+/// Checks that a write matched the rows that this transaction has locked. Otherwise nothing may be counted, and the transaction is rolled
+/// back.
+pub(super) fn expect_matched(matched: u64, locked: usize) -> Result<(), VerbError> {
+    if matched == locked as u64 {
+        return Ok(());
+    }
+    let what = format!("a write changed {matched} jobs instead of {locked}: report this as a bug");
+    Err(VerbError::Said(StoreError::Broken { what, source: None }))
 }
 
 /// Deletes the rows beside a job that leaves the hot table, and its lease.
@@ -150,7 +173,7 @@ pub(super) async fn lose_lease(tx: &mut Transaction<'_>, live: &Live) -> Result<
     if live.state != LEASED {
         return Ok(());
     }
-    tx.lease_ended(live.claim);
+    tx.lease_ended(live.claim, live.id);
     if live.wanted.is_some() {
         let values = vec![live.holder.into(), id16(live.id.to_bytes())];
         tx.execute(include_str!("../sql/drop_wanted.sql"), values).await?;

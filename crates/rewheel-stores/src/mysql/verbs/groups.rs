@@ -139,7 +139,12 @@ pub(super) async fn release(
     if head.is_some() && !step_down_dead(tx, line, head).await? {
         return Ok(false);
     }
-    let Some(next) = first(tx, line).await? else { return Ok(false) };
+    let Some(next) = first(tx, line).await? else {
+        let mut values = vec![tx.now.as_millis().into()];
+        values.extend(name(line));
+        tx.execute(include_str!("../sql/group_idle.sql"), values).await?;
+        return Ok(false);
+    };
     // Larger than any turn before, and not less than the time: after a restore, a counter alone would start lower than the numbers that
     // other services have seen.
     let turn = tx.now.as_millis().max(turn + 1);
@@ -182,7 +187,7 @@ async fn release_job(
     let due = instant(get(&row, 3)?);
     let values = if state == BLOCKED {
         let due = due_min.map_or(due, |min| due.max(min));
-        let (place, lane) = (tx.shared.places.next(due), lane.abs());
+        let (place, lane) = (tx.place(due), lane.abs());
         let due = due.as_millis();
         vec![turn.into(), due.into(), SCHEDULED.into(), lane.into(), place.into(), id]
     } else {
@@ -229,6 +234,27 @@ async fn repair(tx: &mut Transaction<'_>, line: &Line) -> Result<(), VerbError> 
         }
     }
     step_down_dead(tx, line, head).await.map(drop)
+}
+
+/// Deletes lines that have had no members since a time. Their turns are at least as old, and a new line begins with a turn that is not less
+/// than its time.
+pub(super) async fn prune(
+    tx: &mut Transaction<'_>,
+    until: i64,
+    limit: usize,
+) -> Result<(), VerbError> {
+    let values = vec![until.into(), (limit as u64).into()];
+    for row in tx.rows(include_str!("../sql/prune_lines.sql"), values).await? {
+        let line = Line { key: get(&row, 0)?, kind: get(&row, 1)?, tenant: get(&row, 2)? };
+        let has_head = maybe_bytes::<16>(&row, 3)?.is_some();
+        let sql = if has_head || first(tx, &line).await?.is_some() {
+            include_str!("../sql/keep_line.sql")
+        } else {
+            include_str!("../sql/delete_line.sql")
+        };
+        tx.execute(sql, name(&line)).await?;
+    }
+    Ok(())
 }
 
 /// What a check of lines found.

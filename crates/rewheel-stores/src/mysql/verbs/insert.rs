@@ -2,9 +2,11 @@
 
 use super::super::Shared;
 use super::super::error::VerbError;
+use super::super::lane_rows::Apart;
 use super::super::places;
 use super::super::row::{bytes, get, id16};
-use super::super::transaction::{Apart, Transaction, Tries};
+use super::super::transaction::Transaction;
+use super::super::tries::Tries;
 use super::groups;
 use super::keys::Keys;
 use super::replace;

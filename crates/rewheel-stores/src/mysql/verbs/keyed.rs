@@ -1,8 +1,9 @@
 //! Finds jobs by their idempotency key.
 
 use super::super::error::VerbError;
+use super::super::lane_rows::tenant_text;
 use super::super::row::{bytes, get};
-use super::super::transaction::{Transaction, tenant_text};
+use super::super::transaction::Transaction;
 use super::keys;
 use super::read::find;
 use crate::tables::{KEY_LANES_MAX, too_many_lanes};

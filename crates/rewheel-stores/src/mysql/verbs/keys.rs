@@ -1,9 +1,10 @@
 //! Reads and takes the idempotency keys of jobs.
 
 use super::super::error::VerbError;
+use super::super::lane_rows::tenant_text;
 use super::super::row::{bytes, get, id16};
 use super::super::statement::chunks;
-use super::super::transaction::{Transaction, tenant_text};
+use super::super::transaction::Transaction;
 use crate::payload::payload_hash;
 use mysql_async::Value;
 use rewheel_core::{JobId, Key, Lane, NewJob, State, Tenant, Timestamp};

@@ -1,8 +1,9 @@
 //! Reads which lanes have scheduled jobs.
 
 use super::super::error::VerbError;
+use super::super::lane_rows::{read_lane, tenant_text};
 use super::super::row::{get, instant, unsigned};
-use super::super::transaction::{Transaction, read_lane, tenant_text};
+use super::super::transaction::Transaction;
 use super::unreadable::readable;
 use mysql_async::Value;
 use rewheel_core::store::LaneHead;

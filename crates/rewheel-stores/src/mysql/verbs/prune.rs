@@ -4,6 +4,7 @@ use super::super::error::VerbError;
 use super::super::row::{bytes, count, get, millis};
 use super::super::transaction::Transaction;
 use super::super::{MysqlStore, write};
+use super::groups;
 use super::results;
 use mysql_async::{Row, Value};
 use rewheel_core::Limits;
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 /// Lines of the ledger that are not added up: with so few, reading the books is fast.
 const LEDGER_LINES_MAX: usize = 100;
+
+/// How long the line of a group is kept after its last job: its turns grow even if the server's clock is set back by less.
+const IDLE_LINES_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
 impl MysqlStore {
     /// Prunes each sort of data in its own transaction, so that locks are held for a short time.
@@ -25,6 +29,7 @@ impl MysqlStore {
         let audit = write!(self, tx => audit(tx, limit, prune.audit_older_than))?;
         let holders = write!(self, tx => holders(tx, limit))?;
         write!(self, tx => reserved_and_limits(tx))?;
+        write!(self, tx => lines(tx, limit))?;
         let results = write!(self, tx => results::prune(tx, limit))?;
         let ledger = write!(self, tx => fold(tx, limit))?;
         Ok(Pruned { finished, results, keys, audit, holders, ledger })
@@ -89,9 +94,13 @@ async fn holders(tx: &mut Transaction<'_>, limit: usize) -> Result<u64, VerbErro
 
 /// Deletes reservations of deleted holders, and limits that were not used for long.
 async fn reserved_and_limits(tx: &mut Transaction<'_>) -> Result<(), VerbError> {
-    for row in tx.rows(include_str!("../sql/prune_reserved.sql"), Vec::new()).await? {
-        let values = vec![get(&row, 0)?, get(&row, 1)?];
-        tx.execute(include_str!("../sql/reserve_drop.sql"), values).await?;
+    for sql in
+        [include_str!("../sql/prune_reserved.sql"), include_str!("../sql/prune_reserve_locks.sql")]
+    {
+        for row in tx.rows(sql, Vec::new()).await? {
+            let values = vec![get(&row, 0)?, get(&row, 1)?];
+            tx.execute(include_str!("../sql/reserve_drop.sql"), values).await?;
+        }
     }
     let until = long_ago(tx, Limits::FLEET_STARTS_KEPT);
     for row in tx.rows(include_str!("../sql/prune_limits.sql"), vec![until.into()]).await? {
@@ -99,6 +108,12 @@ async fn reserved_and_limits(tx: &mut Transaction<'_>) -> Result<(), VerbError> 
         tx.execute(include_str!("../sql/delete_limit.sql"), values).await?;
     }
     Ok(())
+}
+
+/// Deletes the lines of groups that have had no jobs for long.
+async fn lines(tx: &mut Transaction<'_>, limit: usize) -> Result<(), VerbError> {
+    let until = long_ago(tx, IDLE_LINES_KEPT);
+    groups::prune(tx, until, limit).await
 }
 
 /// Adds up old lines of the ledger into the last of them. Leaves the newest, which tell other processes what changed.

@@ -79,7 +79,7 @@ async fn write(tx: &mut Transaction<'_>, before: &Job, fresh: &NewJob) -> Result
     let deadline = fresh.deadline.map(|deadline| deadline.resolve(tx.now));
     let mut values: Vec<Value> = vec![
         lane.into(),
-        tx.shared.places.next(due).into(),
+        tx.place(due).into(),
         due.as_millis().into(),
         deadline.map(Timestamp::as_millis).into(),
         fresh.attempts_before.into(),
@@ -88,7 +88,27 @@ async fn write(tx: &mut Transaction<'_>, before: &Job, fresh: &NewJob) -> Result
     give(&mut values, fresh);
     values.push(id16(fresh.id.to_bytes()));
     tx.execute(include_str!("../sql/replace.sql"), values).await?;
-    ending::move_deadline(tx, before.id, before.deadline, deadline).await
+    ending::move_deadline(tx, before.id, before.deadline, deadline).await?;
+    move_child(tx, before, fresh).await
+}
+
+/// Lists a job by the parent that it has now.
+async fn move_child(
+    tx: &mut Transaction<'_>,
+    before: &Job,
+    fresh: &NewJob,
+) -> Result<(), VerbError> {
+    if before.parent == fresh.parent {
+        return Ok(());
+    }
+    let row = |parent: JobId| vec![id16(parent.to_bytes()), id16(before.id.to_bytes())];
+    if let Some(parent) = before.parent {
+        tx.execute(include_str!("../sql/drop_child.sql"), row(parent)).await?;
+    }
+    if let Some(parent) = fresh.parent {
+        tx.insert_rows(include_str!("../sql/insert_children.sql"), 1, row(parent)).await?;
+    }
+    Ok(())
 }
 
 fn gone(job: JobId) -> VerbError {

@@ -16,10 +16,11 @@ const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 const PACKET_MIN: i64 = 16 * 1024 * 1024;
 
 /// Indexes whose absence makes statements fail or scan whole tables.
-const INDEXES: [(&str, &str); 20] = [
+const INDEXES: [(&str, &str); 22] = [
     ("rewheel_attempts", "job"),
     ("rewheel_audit", "job"),
     ("rewheel_audit", "submit"),
+    ("rewheel_claims", "aside"),
     ("rewheel_claims", "holder"),
     ("rewheel_claims", "lane"),
     ("rewheel_dead", "lane"),
@@ -33,6 +34,7 @@ const INDEXES: [(&str, &str); 20] = [
     ("rewheel_lanes", "name"),
     ("rewheel_lanes", "tenant"),
     ("rewheel_lines", "head"),
+    ("rewheel_lines", "idle"),
     ("rewheel_members", "job"),
     ("rewheel_members", "line"),
     ("rewheel_results", "expires"),
@@ -44,7 +46,19 @@ pub(in super::super) async fn risks(tx: &mut Transaction<'_>) -> Result<Vec<Risk
     risks.extend(old_transaction(tx).await?);
     risks.extend(indexes(tx).await?);
     risks.extend(unreadable(tx).await?);
+    risks.extend(stranded(tx).await?);
     Ok(risks)
+}
+
+/// Looks for leased jobs that no sweep finds.
+async fn stranded(tx: &mut Transaction<'_>) -> Result<Option<Risk>, VerbError> {
+    let rows = tx.rows(include_str!("../sql/stranded.sql"), Vec::new()).await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (count, job) = (rows.len(), JobId::from_bytes(bytes(first, 0)?));
+    let message = format!(
+        "{count} leased jobs (for example {job}) belong to no claim, so no sweep frees them: see `Leased jobs without a claim` in docs/mysql.md"
+    );
+    Ok(Some(Risk { name: "claims", message }))
 }
 
 /// Reads the settings that decide what a crash can lose.

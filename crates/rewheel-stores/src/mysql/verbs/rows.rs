@@ -2,9 +2,10 @@
 
 use super::super::error::VerbError;
 use super::super::job_columns::{BLOCKED, LEASED, SCHEDULED, give};
+use super::super::lane_rows::tenant_text;
 use super::super::row::id16;
 use super::super::statement::chunks;
-use super::super::transaction::{Transaction, tenant_text};
+use super::super::transaction::Transaction;
 use mysql_async::Value;
 use rewheel_core::{NewJob, Timestamp};
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ fn bind(
     let floor = tx.shared.epoch.fence_floor();
     values.extend([
         lane.into(),
-        tx.shared.places.next(row.due).into(),
+        tx.place(row.due).into(),
         state.into(),
         row.due.as_millis().into(),
         row.lease.map_or(0, |_| floor + 1).into(),

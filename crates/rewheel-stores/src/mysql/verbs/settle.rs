@@ -5,7 +5,7 @@ use super::super::job_columns::{PAUSED, SCHEDULED};
 use super::super::row::{bytes, count, get, id16, instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
-use super::ending::{Ending, Live, end, lose_lease, texts};
+use super::ending::{Ending, Live, end, expect_matched, lose_lease, texts};
 use super::follow_ups;
 use super::results;
 use super::successes::Successes;
@@ -35,6 +35,7 @@ pub(in super::super) async fn settle(
     settler.successes.write(tx).await?;
     let Settler { follow_ups, mut auditor, .. } = settler;
     follow_ups::store(tx, follow_ups, &mut auditor).await?;
+    auditor.write(tx).await?;
     Ok(answers)
 }
 
@@ -66,6 +67,7 @@ pub(in super::super) async fn give_back(
         }
         answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
+    settler.auditor.write(tx).await?;
     tx.report.get_or_insert_default();
     Ok(answers)
 }
@@ -257,8 +259,9 @@ impl Settler {
             category,
             message,
         ];
-        values.extend(live.address());
-        tx.execute(include_str!("../sql/keep_lease.sql"), values).await?;
+        values.extend(live.guard());
+        let matched = tx.execute(include_str!("../sql/keep_lease.sql"), values).await?;
+        expect_matched(matched, 1)?;
         let values = vec![overdue.into(), live.claim.into(), overdue.into()];
         tx.execute(include_str!("../sql/lower_overdue.sql"), values).await?;
         let fence = settled.lease.fence.max(Fence::new(unsigned(floor))).next();
@@ -289,8 +292,9 @@ impl Settler {
             message,
         ];
         values.extend(live.next_address(tx, state, due));
-        values.extend(live.address());
-        tx.execute(include_str!("../sql/let_go.sql"), values).await?;
+        values.extend(live.guard());
+        let matched = tx.execute(include_str!("../sql/let_go.sql"), values).await?;
+        expect_matched(matched, 1)?;
         lose_lease(tx, live).await
     }
 

@@ -1,9 +1,10 @@
 //! Ends the jobs of a settled batch that succeeded, with few statements.
 
 use super::super::error::VerbError;
+use super::super::job_columns::LEASED;
 use super::super::row::{id16, millis};
 use super::super::transaction::Transaction;
-use super::ending::{Live, drop_records, leave_tables};
+use super::ending::{Live, drop_records, expect_matched, leave_tables};
 use super::groups;
 use super::keys::end_key;
 use super::results;
@@ -74,7 +75,9 @@ impl Successes {
             }
             let places: Vec<Value> = rows.iter().map(|(place, _)| (*place).into()).collect();
             let sql = include_str!("../sql/delete_jobs.sql");
-            tx.run_list(sql, &[lane.into()], &places, &[self.holder.into()]).await?;
+            let after = [self.holder.into(), LEASED.into()];
+            let deleted = tx.run_list(sql, &[lane.into()], &places, &after).await?.affected;
+            expect_matched(deleted, places.len())?;
         }
         let expires = tx.now.plus(self.keep.job);
         for (job, result) in self.results.drain(..) {

@@ -2,48 +2,86 @@
 
 use super::super::error::VerbError;
 use super::super::job_columns::{LEASED, PAUSED, SCHEDULED};
-use super::super::row::{bytes, get, id16, maybe_bytes, millis};
+use super::super::row::{bytes, get, id16, instant, maybe_bytes, millis};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
-use super::ending::{Ending, Live, end, lose_lease};
+use super::ending::{Ending, Live, end, expect_matched, lose_lease};
 use super::held::claimed_jobs;
 use super::unreadable::Unreadable;
 use mysql_async::Value;
 use rewheel_core::store::{StoreError, Sweep};
-use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Retain, State, Transition};
+use rewheel_core::{
+    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Timestamp, Transition,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::pin::Pin;
 use std::time::Duration;
+use tokio::time::Sleep;
 
 /// Claims that are looked at together.
-const CLAIMS_READ: usize = 50;
+pub(in super::super) const CLAIMS_READ: usize = 50;
+
+/// Jobs that are locked together.
+const JOBS_LOCKED: usize = 500;
 
 /// What is leased for longer than this leaves the range that claims read.
 const LEASED_LONG: Duration = Duration::from_secs(2);
 
+/// What a sweep did.
+pub(in super::super) struct Swept {
+    pub(in super::super) events: Vec<JobEvent>,
+    /// Claims of living holders whose first job was said to be overdue: [`raise_overdue`] writes when it is.
+    pub(in super::super) late: Vec<i64>,
+}
+
 pub(in super::super) async fn sweep(
     tx: &mut Transaction<'_>,
     sweep: &Sweep,
-) -> Result<Vec<JobEvent>, VerbError> {
+) -> Result<Swept, VerbError> {
     let Sweep { by, limit, keep, watched } = *sweep;
     if tx.alive(by).await?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
-    let mut events = Vec::new();
-    let mut auditor = Auditor::of_holder(by);
-    for Holding { number, holder, alive } in holding(tx).await? {
-        let late = if alive {
-            let until = tx.now.min(watched.until).as_millis();
-            Late { until, hold_max: millis(watched.since), alive }
+    let swept = Swept { events: Vec::new(), late: Vec::new() };
+    let auditor = Auditor::of_holder(by);
+    let (takeovers_max, plain, budget) = (HashMap::new(), BTreeMap::new(), Budget::of(tx));
+    let mut sweeper = Sweeper { limit, keep, auditor, takeovers_max, plain, budget, swept };
+    for holding in holding(tx).await? {
+        let (until, hold_max) = if holding.alive {
+            (tx.now.min(watched.until).as_millis(), millis(watched.since))
         } else {
-            Late { until: i64::MAX, hold_max: i64::MAX, alive }
+            (i64::MAX, i64::MAX)
         };
-        for taken in find_taken(tx, number, &late, limit - events.len()).await? {
-            events.push(free(tx, taken, holder, &mut auditor, keep).await?);
-        }
-        if events.len() >= limit {
+        sweeper.take_from(tx, &holding, &Late { until, hold_max }).await?;
+        if sweeper.left() == 0 {
             break;
         }
     }
-    Ok(events)
+    sweeper.auditor.write(tx).await?;
+    Ok(sweeper.swept)
+}
+
+/// The time after which a verb stops and commits what it has done, so that a slow server makes progress too: a quarter of the timeout.
+struct Budget {
+    sleep: Pin<Box<Sleep>>,
+    is_spent: bool,
+}
+
+impl Budget {
+    fn of(tx: &Transaction<'_>) -> Budget {
+        Budget { sleep: Box::pin(tokio::time::sleep(tx.shared.timeout / 4)), is_spent: false }
+    }
+
+    async fn is_spent(&mut self) -> bool {
+        if !self.is_spent {
+            self.is_spent = tokio::select! {
+                biased;
+                () = self.sleep.as_mut() => true,
+                () = std::future::ready(()) => false,
+            };
+        }
+        self.is_spent
+    }
 }
 
 /// A holder that has jobs.
@@ -67,7 +105,6 @@ async fn holding(tx: &mut Transaction<'_>) -> Result<Vec<Holding>, VerbError> {
 struct Late {
     until: i64,
     hold_max: i64,
-    alive: bool,
 }
 
 /// A job that is taken from its holder.
@@ -76,34 +113,90 @@ struct Taken {
     started: bool,
 }
 
-async fn find_taken(
-    tx: &mut Transaction<'_>,
-    number: i64,
-    late: &Late,
+/// One sweep.
+struct Sweeper {
     limit: usize,
-) -> Result<Vec<Taken>, VerbError> {
-    let (mut taken, mut unreadable, mut offset) = (Vec::new(), Unreadable::default(), 0_usize);
-    while taken.len() < limit {
-        let values = vec![
-            number.into(),
-            late.until.into(),
-            (CLAIMS_READ as u64).into(),
-            (offset as u64).into(),
-        ];
-        let claims = tx.rows(include_str!("../sql/sweep_claims.sql"), values).await?;
-        let mut ids: Vec<JobId> = Vec::new();
-        for row in &claims {
-            ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 1)?));
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        let list: Vec<Value> = ids.iter().map(|id| id16(id.to_bytes())).collect();
-        let after = [number.into(), late.until.into(), late.hold_max.into()];
-        let rows = tx.run_list(include_str!("../sql/sweep.sql"), &[], &list, &after).await?.rows;
-        for row in rows {
-            if taken.len() >= limit {
+    keep: Retain,
+    auditor: Auditor,
+    /// How many processes a job may crash, by kind.
+    takeovers_max: HashMap<KindName, Option<u32>>,
+    /// The places of jobs that only become scheduled again, by lane.
+    plain: BTreeMap<i64, Vec<Value>>,
+    budget: Budget,
+    swept: Swept,
+}
+
+impl Sweeper {
+    /// Returns how many more jobs may be taken.
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.swept.events.len())
+    }
+
+    /// Takes jobs from a holder. Several claims may list the same job, so the jobs of a page are a set, and are freed before the next page is
+    /// read: there they are not leased any more.
+    async fn take_from(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        holding: &Holding,
+        late: &Late,
+    ) -> Result<(), VerbError> {
+        let (mut overdue, mut seq) = (i64::MIN, i64::MIN);
+        while self.left() > 0 {
+            let values = vec![
+                holding.number.into(),
+                late.until.into(),
+                overdue.into(),
+                overdue.into(),
+                seq.into(),
+                (CLAIMS_READ as u64).into(),
+            ];
+            let claims = tx.rows(include_str!("../sql/sweep_claims.sql"), values).await?;
+            let mut ids = BTreeSet::new();
+            for row in &claims {
+                (overdue, seq) = (get(row, 0)?, get(row, 1)?);
+                ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 2)?));
+                if holding.alive {
+                    self.swept.late.push(seq);
+                }
+            }
+            let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+            for part in list.chunks(JOBS_LOCKED) {
+                if self.left() == 0 {
+                    break;
+                }
+                for taken in self.lock(tx, holding, late, part).await? {
+                    self.free(tx, taken, holding.holder).await?;
+                    if self.budget.is_spent().await {
+                        self.limit = self.swept.events.len();
+                        break;
+                    }
+                }
+                self.write_plain(tx, holding.number).await?;
+            }
+            if claims.len() < CLAIMS_READ {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Locks those of the given jobs that are taken.
+    async fn lock(
+        &self,
+        tx: &mut Transaction<'_>,
+        holding: &Holding,
+        late: &Late,
+        list: &[Value],
+    ) -> Result<Vec<Taken>, VerbError> {
+        let after = [
+            holding.number.into(),
+            late.until.into(),
+            late.hold_max.into(),
+            (self.left() as u64).into(),
+        ];
+        let rows = tx.run_list(include_str!("../sql/sweep.sql"), &[], list, &after).await?.rows;
+        let (mut taken, mut unreadable) = (Vec::with_capacity(rows.len()), Unreadable::default());
+        for row in rows {
             let id = JobId::from_bytes(bytes(&row, 0)?);
             let Some(live) = unreadable.check(id, Live::read(&row))? else { continue };
             // The later writes need the lane's name.
@@ -112,101 +205,164 @@ async fn find_taken(
                 taken.push(Taken { live, started: get(&row, 16)? });
             }
         }
-        if late.alive {
-            let taken: Vec<JobId> = taken.iter().map(|taken| taken.live.id).collect();
-            raise_overdue(tx, number, &list, &taken).await?;
-        }
-        offset += CLAIMS_READ;
-        if claims.len() < CLAIMS_READ {
-            break;
-        }
+        unreadable.set_aside(tx).await?;
+        Ok(taken)
     }
-    unreadable.set_aside(tx).await?;
-    Ok(taken)
+
+    async fn free(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        taken: Taken,
+        holder: Option<HolderId>,
+    ) -> Result<(), VerbError> {
+        let Taken { mut live, started } = taken;
+        live.takeovers += 1;
+        live.takeovers_counted += u32::from(started);
+        tx.report_lane(live.lane).await;
+        let kind = tx.lane_of(live.lane).await?.kind;
+        let takeovers_max = self.takeovers_max(tx, &kind).await?;
+        let poison = started && takeovers_max.is_some_and(|max| live.takeovers_counted >= max);
+        let state = match live.wanted {
+            Some(wanted) => wanted.state(),
+            None if poison => State::Dead,
+            None => State::Scheduled,
+        };
+        let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
+        let failure = failure.as_ref();
+        if state == State::Scheduled && live.wanted.is_none() && live.keeps_place(tx, live.due) {
+            self.plain.entry(live.lane).or_default().push(live.place.into());
+            lose_lease(tx, &live).await?;
+        } else if state.is_live() {
+            let mut values = vec![
+                if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
+                live.takeovers.into(),
+                live.takeovers_counted.into(),
+            ];
+            values.extend(live.next_address(tx, state, live.due));
+            values.extend(live.guard());
+            let matched = tx.execute(include_str!("../sql/take_over.sql"), values).await?;
+            expect_matched(matched, 1)?;
+            lose_lease(tx, &live).await?;
+        } else {
+            end(tx, &live, &Ending { state, failure, settled_by: None, keep: self.keep }).await?;
+        }
+        let transition = live.transition(Cause::Takeover, State::Leased, state);
+        let transition = Transition { holder, wanted: live.wanted, failure, ..transition };
+        self.auditor.note(tx, &live, &transition).await?;
+        let (from, cause, at) = (State::Leased, Cause::Takeover, tx.now);
+        self.swept.events.push(JobEvent { job: live.id, kind, from, to: state, cause, holder, at });
+        Ok(())
+    }
+
+    /// Frees the jobs that only become scheduled again, with one statement for each lane.
+    async fn write_plain(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        holder: i64,
+    ) -> Result<(), VerbError> {
+        for (lane, places) in std::mem::take(&mut self.plain) {
+            let sql = include_str!("../sql/take_over_batch.sql");
+            let done = tx.run_list(sql, &[lane.into()], &places, &[holder.into()]).await?;
+            expect_matched(done.affected, places.len())?;
+        }
+        Ok(())
+    }
+
+    /// Reads how many processes a job of a kind may crash, once for each kind.
+    async fn takeovers_max(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        kind: &KindName,
+    ) -> Result<Option<u32>, VerbError> {
+        if let Some(known) = self.takeovers_max.get(kind) {
+            return Ok(*known);
+        }
+        let row = tx.find(include_str!("../sql/takeovers_max.sql"), vec![kind.as_str().into()]);
+        let max: Option<u32> = row.await?.map(|row| get(&row, 0)).transpose()?;
+        self.takeovers_max.insert(kind.clone(), max);
+        Ok(max)
+    }
 }
 
-/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt.
-async fn raise_overdue(
+/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt. A time is raised only while
+/// its row is locked, and from all jobs of the claim: who lowers it changes the job first and then waits for the row.
+pub(in super::super) async fn raise_overdue(
     tx: &mut Transaction<'_>,
-    number: i64,
-    jobs: &[Value],
-    taken: &[JobId],
+    claims: &[i64],
 ) -> Result<(), VerbError> {
-    let taken: Vec<Value> = taken.iter().map(|id| id16(id.to_bytes())).collect();
-    let left: Vec<Value> = jobs.iter().filter(|id| !taken.contains(id)).cloned().collect();
-    let sql = include_str!("../sql/claim_overdue.sql");
-    for row in tx.run_list(sql, &[], &left, &[number.into()]).await?.rows {
+    let list: Vec<Value> = claims.iter().copied().map(Value::from).collect();
+    let (mut locked, mut ids) = (HashSet::new(), BTreeSet::new());
+    let sql = include_str!("../sql/lock_claims.sql");
+    for row in tx.run_list(sql, &[], &list, &[]).await?.rows {
+        locked.insert(get::<i64>(&row, 0)?);
+        ids.extend(claimed_jobs(&get::<Vec<u8>>(&row, 1)?));
+    }
+    let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+    let mut earliest: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in tx.run_list(include_str!("../sql/claim_overdue.sql"), &[], &list, &[]).await?.rows {
         let (claim, overdue): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+        let first = earliest.entry(claim).or_insert(overdue);
+        *first = overdue.min(*first);
+    }
+    // Jobs that the holder has claimed again belong to other claims, some of whose jobs were not read.
+    for (claim, overdue) in earliest.into_iter().filter(|(claim, _)| locked.contains(claim)) {
         let values = vec![overdue.into(), claim.into(), overdue.into()];
         tx.execute(include_str!("../sql/set_overdue.sql"), values).await?;
     }
     Ok(())
 }
 
-async fn free(
-    tx: &mut Transaction<'_>,
-    taken: Taken,
-    holder: Option<HolderId>,
-    auditor: &mut Auditor,
-    keep: Retain,
-) -> Result<JobEvent, VerbError> {
-    let Taken { mut live, started } = taken;
-    live.takeovers += 1;
-    live.takeovers_counted += u32::from(started);
-    tx.report_lane(live.lane).await;
-    let lane = tx.lane_of(live.lane).await?;
-    let kind = vec![lane.kind.as_str().into()];
-    let row = tx.find(include_str!("../sql/takeovers_max.sql"), kind).await?;
-    let takeovers_max: Option<u32> = row.map(|row| get(&row, 0)).transpose()?;
-    let poison = started && takeovers_max.is_some_and(|max| live.takeovers_counted >= max);
-    let state = match live.wanted {
-        Some(wanted) => wanted.state(),
-        None if poison => State::Dead,
-        None => State::Scheduled,
-    };
-    let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
-    let failure = failure.as_ref();
-    if state.is_live() {
-        let mut values = vec![
-            if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
-            live.takeovers.into(),
-            live.takeovers_counted.into(),
-        ];
-        values.extend(live.next_address(tx, state, live.due));
-        values.extend(live.address());
-        tx.execute(include_str!("../sql/take_over.sql"), values).await?;
-        lose_lease(tx, &live).await?;
-    } else {
-        end(tx, &live, &Ending { state, failure, settled_by: None, keep }).await?;
-    }
-    let transition = live.transition(Cause::Takeover, State::Leased, state);
-    let transition = Transition { holder, wanted: live.wanted, failure, ..transition };
-    auditor.note(tx, &live, &transition).await?;
-    Ok(JobEvent {
-        job: live.id,
-        kind: lane.kind,
-        from: State::Leased,
-        to: state,
-        cause: Cause::Takeover,
-        holder,
-        at: tx.now,
-    })
-}
+/// Where a page of claims ends: when the last of them was leased, and its number.
+pub(in super::super) type AsideAfter = (i64, i64);
 
-/// Moves jobs that a holder has had for long out of the range that claims read: they would pass over them again and again.
+/// Moves jobs that were leased long ago out of the range that claims read: they would pass over them again and again. Takes the oldest
+/// claims of all holders after a claim, because workers do not sweep. Returns where to go on. Waits for no lock: a claim of which a job
+/// was locked is left to the next sweep.
 pub(in super::super) async fn set_long_leases_aside(
     tx: &mut Transaction<'_>,
-    holder: HolderId,
-) -> Result<(), VerbError> {
-    let Some(number) = tx.number(holder).await? else { return Ok(()) };
+    after: AsideAfter,
+) -> Result<Option<AsideAfter>, VerbError> {
     let since = tx.now.as_millis().saturating_sub(millis(LEASED_LONG));
-    let sql = include_str!("../sql/aside_claims.sql");
-    for row in tx.rows(sql, vec![number.into(), since.into()]).await? {
-        let claim: i64 = get(&row, 0)?;
-        let jobs: Vec<u8> = get(&row, 2)?;
-        let list: Vec<Value> = claimed_jobs(&jobs).map(|id| id16(id.to_bytes())).collect();
-        tx.run_list(include_str!("../sql/aside.sql"), &[], &list, &[claim.into()]).await?;
-        tx.execute(include_str!("../sql/aside_done.sql"), vec![claim.into()]).await?;
+    let (leased, seq) = after;
+    let values =
+        vec![since.into(), leased.into(), leased.into(), seq.into(), (CLAIMS_READ as u64).into()];
+    let rows = tx.rows(include_str!("../sql/aside_claims.sql"), values).await?;
+    let (mut last, mut left, mut ids) = (None, BTreeMap::new(), BTreeSet::new());
+    for row in &rows {
+        let seq: i64 = get(row, 1)?;
+        last = Some((get(row, 0)?, seq));
+        left.insert(seq, get::<i64>(row, 2)?);
+        ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 3)?));
+    }
+    let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
+    let mut moved = Vec::new();
+    for row in tx.run_list(include_str!("../sql/aside_jobs.sql"), &[], &list, &[]).await?.rows {
+        let (claim, lane): (i64, i64) = (get(&row, 1)?, get(&row, 2)?);
+        let Some(left) = left.get_mut(&claim) else { continue };
+        *left -= 1;
+        if lane > 0 {
+            moved.push((id16(bytes(&row, 0)?), instant(get(&row, 3)?)));
+        }
+    }
+    move_aside(tx, moved).await?;
+    let done = left.into_iter().filter(|(_, left)| *left == 0);
+    let done: Vec<Value> = done.map(|(claim, _)| claim.into()).collect();
+    tx.run_list(include_str!("../sql/aside_done.sql"), &[], &done, &[]).await?;
+    Ok(last.filter(|_| rows.len() == CLAIMS_READ))
+}
+
+async fn move_aside(
+    tx: &mut Transaction<'_>,
+    jobs: Vec<(Value, Timestamp)>,
+) -> Result<(), VerbError> {
+    if !tx.repeated {
+        let list: Vec<Value> = jobs.into_iter().map(|(id, _)| id).collect();
+        return tx.run_list(include_str!("../sql/aside.sql"), &[], &list, &[]).await.map(drop);
+    }
+    // A paused or blocked job may have the same place.
+    for (id, due) in jobs {
+        let values = vec![tx.place(due).into(), id];
+        tx.execute(include_str!("../sql/aside_anew.sql"), values).await?;
     }
     Ok(())
 }
@@ -237,9 +393,14 @@ pub(in super::super) async fn deadlines(
     unreadable.set_aside(tx).await?;
     let mut auditor = Auditor::of_engine();
     let mut events = Vec::with_capacity(found.len());
+    let mut budget = Budget::of(tx);
     for live in found {
         events.push(end_late(tx, &live, &mut auditor).await?);
+        if budget.is_spent().await {
+            break;
+        }
     }
+    auditor.write(tx).await?;
     Ok(events)
 }
 

@@ -1,8 +1,9 @@
 //! Stores access tokens.
 
 use super::super::error::{VerbError, unreadable};
+use super::super::lane_rows::{read_tenant, tenant_text};
 use super::super::row::{bytes, get, instant, millis};
-use super::super::transaction::{Transaction, read_tenant, tenant_text};
+use super::super::transaction::Transaction;
 use super::super::{MysqlStore, read, write};
 use super::audit::{Line, audit};
 use async_trait::async_trait;

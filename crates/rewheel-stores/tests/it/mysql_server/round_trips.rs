@@ -1,0 +1,90 @@
+//! Tests that batches take few round trips, however many jobs they have.
+
+use super::support::open_at;
+use rewheel_core::store::Settlement;
+use rewheel_testkit::Database;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// Number of jobs in a batch.
+const JOBS: usize = 400;
+
+/// Forwards connections to the server, and counts how often clients sent something.
+struct Proxy {
+    url: String,
+    asked: Arc<AtomicUsize>,
+    _task: JoinSet<()>,
+}
+
+impl Proxy {
+    async fn start(database: &Database) -> Proxy {
+        let (login, rest) = database.url().rsplit_once('@').expect("a login");
+        let (server, name) = rest.split_once('/').expect("a database");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("{login}@{}/{name}", listener.local_addr().expect("an address"));
+        let (server, asked) = (server.to_owned(), Arc::new(AtomicUsize::new(0)));
+        let (counted, mut task) = (Arc::clone(&asked), JoinSet::new());
+        task.spawn(async move {
+            let mut pumps = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.expect("a server");
+                let (mut client_says, mut client_hears) = client.into_split();
+                let (mut server_says, mut server_hears) = server.into_split();
+                let counted = Arc::clone(&counted);
+                pumps.spawn(async move {
+                    let mut bytes = vec![0; 64 * 1024];
+                    while let Ok(count @ 1..) = client_says.read(&mut bytes).await {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        if server_hears.write_all(&bytes[..count]).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+                pumps.spawn(async move { drop(copy(&mut server_says, &mut client_hears).await) });
+            }
+        });
+        Proxy { url, asked, _task: task }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// A takeover of thousands of jobs must not take minutes, nor exceed a timeout, where the server is some milliseconds away.
+#[tokio::test]
+async fn a_sweep_takes_a_few_round_trips() {
+    let database = Database::fresh();
+    let proxy = Proxy::start(&database).await;
+    let subject = open_at(&proxy.url).await;
+    subject.kinds(&["charge"]).await;
+    let (by, dead) = (subject.holder().await, subject.holder().await);
+    subject.insert(&subject.jobs("charge", JOBS)).await;
+    assert_eq!(subject.claim(dead, &["charge"], JOBS).await.len(), JOBS);
+    subject.store.leave(dead).await.expect("it left");
+    let before = proxy.asked();
+    assert_eq!(subject.sweep(by).await.len(), JOBS);
+    let asked = proxy.asked() - before;
+    assert!(asked <= JOBS / 8, "{asked} round trips");
+    subject.balance().await;
+}
+
+#[tokio::test]
+async fn a_batch_of_successes_takes_a_few_round_trips() {
+    let database = Database::fresh();
+    let proxy = Proxy::start(&database).await;
+    let subject = open_at(&proxy.url).await;
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    subject.insert(&subject.jobs("charge", JOBS)).await;
+    let leased = subject.claim(holder, &["charge"], JOBS).await;
+    let settlements: Vec<Settlement> =
+        leased.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+    let before = proxy.asked();
+    subject.store.settle(holder, &settlements).await.expect("settled");
+    let asked = proxy.asked() - before;
+    assert!(asked <= JOBS / 8, "{asked} round trips");
+}
