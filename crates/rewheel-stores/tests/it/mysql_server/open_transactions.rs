@@ -5,12 +5,21 @@ use mysql_async::prelude::Queryable;
 use rewheel_core::store::{
     ChangeVerb, Changed, Insert, KindStore, LeaseStore, OperateStore, Settled, Settlement, Sweep,
 };
-use rewheel_core::{Actor, GroupKey, KindChange, KindChanged, KindName, Lease, NewJob, Retain};
+use rewheel_core::{
+    Actor, GroupKey, JobId, KindChange, KindChanged, KindName, Lease, NewJob, Retain, Timestamp,
+};
 use rewheel_testkit::Database;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+/// Returns a job of the group whose id is larger than all before, as those of a node are.
+///
+/// The order matters. A write that moves a row to another place also locks the row with the next larger id, because `id` is a unique index.
+/// A job whose next larger id an open transaction has locked cannot move until it ends: see "Your own transaction" in `docs/mysql.md`.
 fn grouped(node: &Node) -> NewJob {
+    static LATEST: AtomicI64 = AtomicI64::new(1_700_000_000_000);
+    let at = Timestamp::from_millis(LATEST.fetch_add(1, Ordering::Relaxed) + 1);
     let group_key = Some(GroupKey::parse("customer-17").expect("a group"));
-    NewJob { group_key, ..node.job("mail") }
+    NewJob { id: JobId::new(at, &node.random), group_key, ..node.job("mail") }
 }
 
 #[tokio::test]
