@@ -8,8 +8,14 @@ use rewheel_testkit::{Database, Subject, seconds};
 use std::collections::BTreeMap;
 
 /// Tables whose rows belong to no job: names, settings and logs with a retention of their own.
-const KEPT: [&str; 5] =
-    ["rewheel_audit", "rewheel_ledger", "rewheel_holders", "rewheel_lanes", "rewheel_steps"];
+const KEPT: [&str; 6] = [
+    "rewheel_audit",
+    "rewheel_ledger",
+    "rewheel_holders",
+    "rewheel_renewals",
+    "rewheel_lanes",
+    "rewheel_steps",
+];
 
 const NOTHING: Retain = Retain { job: seconds(0), key: seconds(0) };
 
