@@ -129,7 +129,7 @@ async fn a_sweep_raises_the_time_of_a_claim_whose_jobs_were_extended() {
     assert_eq!(Some(Timestamp::from_millis(stored)), overdue);
 }
 
-/// Claims read over leased jobs at the head of a lane. After two seconds they leave that range, whoever has them: workers do not sweep.
+/// Claims read over leased jobs at the head of a lane. After two seconds they leave that range, also those of workers, which do not sweep.
 #[tokio::test]
 async fn long_leases_of_workers_leave_the_range_that_claims_read() {
     /// More claims than are set aside with one transaction.
