@@ -1,10 +1,12 @@
 //! Two schedules that fire every second: one may overlap with itself, one may not.
 
+use super::DRAIN_MAX;
 use super::ended::Ended;
 use crate::door::Door;
 use reqwest::Method;
 use rewheel_server::rfc3339;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 const PERIOD_MS: i64 = 1_000;
 
@@ -75,12 +77,25 @@ impl Schedules {
     }
 }
 
-/// Pauses both, after the last fault.
+/// Pauses both, after the last fault. On a slow machine, the faults may leave no moment to fire in.
 pub(crate) async fn pause(door: &Door) {
     for name in [TICK, SLOW_TICK] {
+        wait_until_fired(door, name).await;
         let pause = format!("{}/pause", path(name));
         // While the schedule fires, it answers that it is busy.
         while !door.send(&Method::POST, &pause, || None).await.status.is_success() {}
+    }
+}
+
+async fn wait_until_fired(door: &Door, name: &str) {
+    let started = Instant::now();
+    loop {
+        let schedule = door.get(&path(name)).await;
+        if schedule["fired"].as_u64().is_some_and(|fired| fired > 0) {
+            return;
+        }
+        assert!(started.elapsed() < DRAIN_MAX, "it never fires: {schedule}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
