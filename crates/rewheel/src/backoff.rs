@@ -130,6 +130,19 @@ impl Backoff {
     /// Calls a function to get the delay after each attempt. For code that keeps state, see
     /// [`Backoffs::register_custom`].
     ///
+    /// The defaults of all backoffs apply to what the function returns: a delay is at most
+    /// [`DELAY_MAX`](Backoff::DELAY_MAX) (30 seconds), and full jitter makes it shorter. To wait exactly as long as the
+    /// function says, set [`jitter`](Backoff::jitter) and [`max`](Backoff::max):
+    ///
+    /// ```
+    /// use rewheel::{Backoff, Jitter, Random, minutes};
+    ///
+    /// const BY_THE_MINUTE: Backoff = Backoff::custom("by_the_minute", |attempt| minutes(u64::from(attempt)))
+    ///     .jitter(Jitter::NONE)
+    ///     .max(minutes(60));
+    /// assert_eq!(BY_THE_MINUTE.delay(2, &Random::thread()), minutes(2));
+    /// ```
+    ///
     /// In text, the backoff is written as its name; [`Backoffs`] finds the backoff by this name.
     ///
     /// # Panics

@@ -53,21 +53,28 @@ impl Clock {
             return Waited::Fully;
         };
         let _registration = cancel.register(ThreadWaker::current());
-        let end = self.now().plus(duration);
-        loop {
-            if cancel.is_cancelled() {
-                return Waited::Cancelled;
-            }
-            let rest = end.since(self.now());
-            if rest.is_zero() {
-                return Waited::Fully;
-            }
-            thread::park_timeout(rest);
-        }
+        park(duration, cancel)
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a blocking call asked to wait in this thread")]
 fn sleep(duration: Duration) {
     thread::sleep(duration);
+}
+
+/// Waits in real time, as [`sleep`] does. The time of a paused tokio runtime stops while its thread is blocked: by that time, the
+/// wait would never end.
+#[expect(clippy::disallowed_methods, reason = "a blocking call asked to wait in this thread")]
+fn park(duration: Duration, cancel: &CancelToken) -> Waited {
+    let started = std::time::Instant::now();
+    loop {
+        if cancel.is_cancelled() {
+            return Waited::Cancelled;
+        }
+        let rest = duration.saturating_sub(started.elapsed());
+        if rest.is_zero() {
+            return Waited::Fully;
+        }
+        thread::park_timeout(rest);
+    }
 }

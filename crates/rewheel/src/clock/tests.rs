@@ -1,6 +1,7 @@
 //! Tests of the clocks.
 
-use super::{Clock, ManualClock, Moment};
+use super::{Clock, ManualClock, Moment, Waited};
+use crate::cancel::CancelToken;
 use crate::duration::{millis, seconds};
 use std::time::Duration;
 
@@ -77,6 +78,17 @@ async fn the_system_clock_follows_a_paused_runtime() {
     let before = clock.now();
     clock.sleep(seconds(3_600)).await;
     assert!(clock.now().since(before) >= seconds(3_600));
+}
+
+/// The thread that waits is the one that would advance the time of the runtime.
+#[cfg(feature = "tokio")]
+#[tokio::test(start_paused = true)]
+async fn a_blocking_wait_ends_inside_a_paused_runtime() {
+    let cancel = CancelToken::new();
+    let waited = Clock::system().wait_blocking(millis(1), Some(&cancel));
+    assert_eq!(waited, Waited::Fully);
+    cancel.cancel();
+    assert_eq!(Clock::system().wait_blocking(millis(1), Some(&cancel)), Waited::Cancelled);
 }
 
 #[test]
