@@ -3,6 +3,7 @@
 //! A service is one small file below: its name, the variable with its address for tests, and how to
 //! start and stop it.
 
+mod memory;
 mod postgres;
 mod mariadb;
 mod redis;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Service;
+use super::{Service, memory};
 use crate::packages;
 use crate::repository::Repository;
 
@@ -48,6 +48,11 @@ fn folder(repository: &Repository) -> PathBuf {
     repository.target_dir().join("services/mariadb")
 }
 
+/// The data may be in memory; where the server is and what it logs is in [`folder`].
+fn data(repository: &Repository) -> PathBuf {
+    memory::folder(repository, "mariadb").join("data")
+}
+
 fn url(port: u16) -> String {
     format!("mysql://rewheel:rewheel@127.0.0.1:{port}/rewheel")
 }
@@ -78,13 +83,14 @@ fn start(repository: &Repository) -> Result<String> {
     let (server, install) = programs().context("MariaDB is installed, but where?")?;
     // Delete what a crashed machine left behind.
     stop(repository)?;
-    let folder = folder(repository);
-    fs::create_dir_all(&folder).context("cannot make a folder for the data")?;
+    let (folder, data) = (folder(repository), data(repository));
+    fs::create_dir_all(&folder).context("cannot make a folder for the server")?;
+    fs::create_dir_all(&data).context("cannot make a folder for the data")?;
     fs::write(folder.join("grants.sql"), GRANTS).context("cannot write the grants")?;
     let user = packages::is_root(repository)?.then_some("--user=root");
     let mut init = Command::new(install);
     init.args(["--no-defaults", "--auth-root-authentication-method=normal"]).args(user);
-    init.arg(format!("--datadir={}", folder.join("data").display()));
+    init.arg(format!("--datadir={}", data.display()));
     let output = init.stdin(Stdio::null()).output().context("cannot make the first files")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{init:?} failed: {}", complaint.trim_end());
@@ -94,7 +100,7 @@ fn start(repository: &Repository) -> Result<String> {
             .context("cannot note where the server is")?;
         let log = fs::File::options().create(true).append(true).open(folder.join("log"));
         let mut command = Command::new(&server);
-        command.arg("--no-defaults").args(user).args(options(&folder, port));
+        command.arg("--no-defaults").args(user).args(options(&folder, &data, port));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.context("cannot log")?);
         // Ctrl-C must reach the tests, not the server.
         let mut process = command.process_group(0).spawn().context("cannot start MariaDB")?;
@@ -134,10 +140,10 @@ fn answers(port: u16, mut runs: impl FnMut() -> bool) -> bool {
 }
 
 /// The options that differ from the defaults: addresses and files.
-fn options(folder: &Path, port: u16) -> Vec<String> {
+fn options(folder: &Path, data: &Path, port: u16) -> Vec<String> {
     let path = |name: &str| folder.join(name).display().to_string();
     vec![
-        format!("--datadir={}", path("data")),
+        format!("--datadir={}", data.display()),
         format!("--init-file={}", path("grants.sql")),
         format!("--pid-file={}", path("pid")),
         format!("--port={port}"),
@@ -158,9 +164,10 @@ fn stop(repository: &Repository) -> Result<()> {
             kill.args(["-KILL", &process.to_string()]).status().context("cannot run kill")?;
         ensure!(status.success(), "cannot stop MariaDB (process {process})");
     }
-    let folder = folder(repository);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("cannot remove the data")?;
+    for folder in memory::folders(repository, "mariadb") {
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context("cannot remove the data")?;
+        }
     }
     Ok(())
 }
@@ -177,7 +184,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_can_connect() {
-        let options = options(Path::new("/x"), 7);
+        let options = options(Path::new("/x"), Path::new("/y"), 7);
         assert!(options.contains(&"--bind-address=127.0.0.1".to_owned()));
         assert!(options.contains(&"--port=7".to_owned()));
     }

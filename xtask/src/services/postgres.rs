@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Service;
+use super::{Service, memory};
 use crate::packages;
 use crate::repository::{self, Repository};
 
@@ -93,6 +93,8 @@ fn start(repository: &Repository) -> Result<String> {
     // Delete what a crashed machine left behind.
     stop(repository)?;
     let folder = programs.folder(repository)?;
+    fs::create_dir_all(repository.target_dir().join("services"))
+        .context("cannot make a folder for the note")?;
     let mut place = Place { folder, port: 0 };
     let mut init = programs.command(&place.folder, "initdb");
     // The defaults except for the locale, which would depend on the terminal.
@@ -175,7 +177,7 @@ impl Programs {
 
     /// Returns an empty folder that belongs to the server's user.
     fn folder(&self, repository: &Repository) -> Result<PathBuf> {
-        let folder = repository.target_dir().join("services").join(folder_name());
+        let folder = memory::folder(repository, folder_name());
         if folder.exists() {
             fs::remove_dir_all(&folder).context("cannot remove old data")?;
         }
