@@ -19,6 +19,8 @@ pub(super) struct Round<'a, T, E> {
     shared: &'a Shared<T>,
     /// The position of the first target in the list.
     first: usize,
+    /// By how many places the targets after the first are turned.
+    turned: usize,
     /// How many targets were considered, from the first on.
     considered: usize,
     /// Whether the targets that are left out are considered now.
@@ -32,9 +34,13 @@ pub(super) struct Round<'a, T, E> {
 
 impl<'a, T, E> Round<'a, T, E> {
     pub(super) fn new(shared: &'a Shared<T>) -> Round<'a, T, E> {
-        let first = match shared.order {
-            Order::AsListed => 0,
-            Order::RoundRobin => shared.next.fetch_add(1, Ordering::Relaxed) % shared.targets.len(),
+        let count = shared.targets.len();
+        let (first, turned) = match shared.order {
+            Order::AsListed => (0, 0),
+            Order::RoundRobin => {
+                let next = shared.next.fetch_add(1, Ordering::Relaxed);
+                (next % count, next / count)
+            }
         };
         if let Some(budget) = &shared.budget {
             budget.deposit();
@@ -42,6 +48,7 @@ impl<'a, T, E> Round<'a, T, E> {
         Round {
             shared,
             first,
+            turned,
             considered: 0,
             last_resort: false,
             tries: 0,
@@ -94,12 +101,22 @@ impl<'a, T, E> Round<'a, T, E> {
                 }
                 (self.considered, self.last_resort) = (0, true);
             }
-            let index = (self.first + self.considered) % count;
+            let index = self.index(self.considered, count);
             self.considered += 1;
             if self.shared.is_ejected(index) == self.last_resort {
                 return Some(index);
             }
         }
+    }
+
+    /// Returns the target at a position of this round. The others follow the first in an order that changes with each round:
+    /// otherwise one of them would get all calls of a target that is down.
+    fn index(&self, position: usize, count: usize) -> usize {
+        let after_first = match position.checked_sub(1) {
+            Some(position) => 1 + (position + self.turned) % (count - 1),
+            None => 0,
+        };
+        (self.first + after_first) % count
     }
 
     /// Records a result. Returns what the call returns, unless another target should be called.

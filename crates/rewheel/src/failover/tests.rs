@@ -145,6 +145,22 @@ fn calls_in_turns_start_at_the_next_target() {
 }
 
 #[test]
+fn the_calls_of_a_target_that_is_down_are_spread_over_the_others() {
+    let failover = Failover::over(["a", "b", "c", "d", "e"]).round_robin().build();
+    failover.breaker(1).unwrap().isolate();
+    let called = RefCell::new(Vec::new());
+    for _ in 0..20 {
+        let note = |target: &&'static str| {
+            called.borrow_mut().push(*target);
+            Ok::<_, Failure>(1)
+        };
+        failover.call_blocking(note).unwrap();
+    }
+    let count = |name| called.borrow().iter().filter(|target| **target == name).count();
+    assert_eq!(["a", "b", "c", "d", "e"].map(count), [5, 0, 5, 5, 5]);
+}
+
+#[test]
 fn other_targets_are_paid_from_the_budget() {
     let budget = RetryBudget::ratio(0.0).floor_per_second(0).burst(1).build();
     let failover = three().retry_budget(&budget).build();

@@ -201,8 +201,8 @@ async fn observers_hear_of_extra_attempts() {
     let clock = ManualClock::new();
     let heard = std::sync::Arc::new(Heard::default());
     let hedge = hedge(&clock).extra_max(2).named("pages").observer(heard.clone()).build();
-    call(&hedge, &clock, &[(90, Ok(1)), (90, Ok(2)), (1, Ok(3))]).await;
-    call(&hedge, &clock, &[(15, Ok(1)), (90, Ok(2))]).await;
+    let _ = call(&hedge, &clock, &[(90, Ok(1)), (90, Ok(2)), (1, Ok(3))]).await;
+    let _ = call(&hedge, &clock, &[(15, Ok(1)), (90, Ok(2))]).await;
     let expected =
         ["pages: 1 after 10ms", "pages: 2 after 20ms", "pages: 2 won", "pages: 1 after 10ms"];
     assert_eq!(*heard.0.lock().unwrap(), expected);
