@@ -146,6 +146,11 @@ impl RetryBudget {
         Err(refused(observer.as_ref(), name, Refused::new(GiveUpReason::BudgetExhausted, retry_in)))
     }
 
+    /// Returns whether both are handles to the same budget.
+    pub(crate) fn is_same(&self, other: &RetryBudget) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Returns the number of earned retries that are not used.
     pub fn balance(&self) -> u64 {
         self.shared.balance.load(Ordering::Relaxed) / TOKEN

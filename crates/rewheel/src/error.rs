@@ -34,6 +34,8 @@ pub enum GiveUpReason {
     /// The called service asked for a longer delay than
     /// [`retry_after_max`](crate::Retry::retry_after_max) allows. An earlier attempt would fail.
     RetryAfterTooLong,
+    /// All targets of a failover failed, or refused the call. A retry around the failover may start again with the first.
+    TargetsExhausted,
 }
 
 impl GiveUpReason {
@@ -52,6 +54,7 @@ impl GiveUpReason {
             GiveUpReason::Cancelled => "cancelled",
             GiveUpReason::Nested => "nested",
             GiveUpReason::RetryAfterTooLong => "retry_after_too_long",
+            GiveUpReason::TargetsExhausted => "targets_exhausted",
         }
     }
 
@@ -69,7 +72,8 @@ impl GiveUpReason {
             | GiveUpReason::BudgetExhausted
             | GiveUpReason::Cancelled
             | GiveUpReason::Nested
-            | GiveUpReason::RetryAfterTooLong => false,
+            | GiveUpReason::RetryAfterTooLong
+            | GiveUpReason::TargetsExhausted => false,
         }
     }
 
@@ -89,6 +93,7 @@ impl GiveUpReason {
             GiveUpReason::RetryAfterTooLong => {
                 "the called service asked for a longer delay than the policy allows"
             }
+            GiveUpReason::TargetsExhausted => "no target is left",
         }
     }
 }
@@ -131,7 +136,7 @@ impl Classify for Refused {
             }
             GiveUpReason::AboveBurst => (Category::Rejected, false),
             // The outer retry repeats the call, including an attempt that timed out.
-            GiveUpReason::Nested => (Category::Unknown, true),
+            GiveUpReason::Nested | GiveUpReason::TargetsExhausted => (Category::Unknown, true),
             GiveUpReason::Stopped | GiveUpReason::AttemptsExhausted => (Category::Unknown, false),
         };
         let class = match (may_pass, self.retry_in) {
@@ -187,6 +192,14 @@ impl<E> Error<E> {
         Error(Box::new(GivenUp { refused, attempts, elapsed, category: None, repeatable, last }))
     }
 
+    /// Converts the last error.
+    #[cfg(feature = "cache")]
+    pub(crate) fn map<N>(self, convert: impl FnOnce(E) -> N) -> Error<N> {
+        let GivenUp { refused, attempts, elapsed, category, repeatable, last } = *self.0;
+        let last = last.map(convert);
+        Error(Box::new(GivenUp { refused, attempts, elapsed, category, repeatable, last }))
+    }
+
     #[must_use]
     pub(crate) fn with_category(mut self, category: Option<Category>) -> Error<E> {
         self.0.category = category;
@@ -210,9 +223,29 @@ impl<E> Error<E> {
             | GiveUpReason::Timeout
             | GiveUpReason::BudgetExhausted
             | GiveUpReason::RetryAfterTooLong
+            | GiveUpReason::TargetsExhausted
             | GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
             | GiveUpReason::BulkheadFull => true,
+        }
+    }
+
+    /// Returns whether asking elsewhere or once more is useless: the called service answered that it will not do it, or the caller
+    /// cancelled.
+    pub(crate) fn is_conclusive(&self) -> bool {
+        match self.0.refused.why {
+            GiveUpReason::Cancelled => true,
+            GiveUpReason::Stopped | GiveUpReason::Nested => self.category() == Category::Rejected,
+            GiveUpReason::AttemptsExhausted
+            | GiveUpReason::Deadline
+            | GiveUpReason::Timeout
+            | GiveUpReason::BudgetExhausted
+            | GiveUpReason::RetryAfterTooLong
+            | GiveUpReason::TargetsExhausted
+            | GiveUpReason::CircuitOpen
+            | GiveUpReason::RateLimited
+            | GiveUpReason::AboveBurst
+            | GiveUpReason::BulkheadFull => false,
         }
     }
 
@@ -343,7 +376,10 @@ impl<E: Classify> Classify for Error<E> {
     /// call, the class of the refusal.
     fn classify(&self) -> Class {
         match (self.0.refused.why, &self.0.last) {
-            (GiveUpReason::Stopped | GiveUpReason::Nested, Some(last)) => last.classify(),
+            (
+                GiveUpReason::Stopped | GiveUpReason::Nested | GiveUpReason::TargetsExhausted,
+                Some(last),
+            ) => last.classify(),
             (
                 GiveUpReason::AttemptsExhausted
                 | GiveUpReason::Deadline
@@ -365,7 +401,9 @@ impl<E: Classify> Classify for Error<E> {
                 | GiveUpReason::RetryAfterTooLong,
                 None,
             ) => Class::stop(self.category()),
-            (GiveUpReason::Nested, None) => Class::retry(self.category()),
+            (GiveUpReason::Nested | GiveUpReason::TargetsExhausted, None) => {
+                Class::retry(self.category())
+            }
             (
                 GiveUpReason::Stopped
                 | GiveUpReason::Deadline

@@ -39,6 +39,9 @@
 //! | limit the rate of calls | [`RateLimiter`], [`KeyedRateLimiter`] |
 //! | limit concurrent calls | [`Bulkhead`] |
 //! | limit the time of a call | [`Timeout`] |
+//! | try a slow call a second time | [`Hedge`] |
+//! | call another target if one fails | [`Failover`], [`OutlierEjection`] |
+//! | return something else if a call fails | [`Call::or_value`], [`Call::or_call`]; `LastGood` (feature `cache`) |
 //! | compose policies, and explain them | [`Pipeline`] |
 //! | continue a failed call as a durable job | [`Spill`], implemented by the engine |
 //! | observe calls | [`Observer`], [`Statistics`]; module `otel` (feature `otel`) |
@@ -76,6 +79,11 @@ mod bulkhead;
 mod timeout;
 mod pipeline;
 mod presets;
+mod hedge;
+mod fallback;
+mod last_good;
+mod ejection;
+mod failover;
 #[cfg(feature = "idempotency")]
 pub mod idempotency;
 #[cfg(feature = "otel")]
@@ -101,9 +109,16 @@ pub use self::classify::{
 };
 pub use self::clock::{Clock, Drive, ManualClock, Moment, Sleep};
 pub use self::duration::{DurationError, millis, minutes, seconds};
+pub use self::ejection::OutlierEjection;
 pub use self::error::{BoxedError, Error, GiveUpReason, Refused};
+pub use self::failover::{Failover, FailoverBuilder};
+pub use self::fallback::FallbackError;
+pub use self::hedge::{Hedge, HedgeBuilder, Hedging, SafeToRepeat};
 #[cfg(feature = "idempotency")]
 pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
+pub use self::last_good::Freshness;
+#[cfg(feature = "cache")]
+pub use self::last_good::{Good, LastGood, LastGoodBuilder};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 #[cfg(feature = "tracing")]
 pub use self::observer::LogObserver;
@@ -121,6 +136,8 @@ pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. You need not name them.
 pub mod call {
+    pub use crate::fallback::Observed;
+    pub use crate::hedge::{OfPipeline, Plain as PlainTries, Tries};
     #[cfg(feature = "tower")]
     pub use crate::pipeline::OwnedKey;
     pub use crate::pipeline::{InPipeline, NoKey, PipelineCall, Policies, WithKey};

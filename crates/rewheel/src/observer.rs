@@ -7,8 +7,9 @@ mod log;
 pub use self::log::LogObserver;
 
 use crate::breaker::BreakerState;
-use crate::classify::Class;
+use crate::classify::{Category, Class};
 use crate::error::{GiveUpReason, Refused};
+use crate::last_good::Freshness;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,5 +168,60 @@ pub enum Event<'a> {
         from: BreakerState,
         /// The state after.
         to: BreakerState,
+    },
+    /// A [`Hedge`](crate::Hedge) started an extra attempt.
+    HedgeStarted {
+        /// Name of the hedge.
+        name: &'a str,
+        /// The extra attempt of this call, counted from 1.
+        extra: u32,
+        /// Time since the first attempt started.
+        after: Duration,
+    },
+    /// An extra attempt of a [`Hedge`](crate::Hedge) had a result before the first one.
+    HedgeWon {
+        /// Name of the hedge.
+        name: &'a str,
+        /// The extra attempt, counted from 1.
+        extra: u32,
+    },
+    /// A call was given up, and its fallback was used.
+    FallbackUsed {
+        /// Name of the call.
+        name: &'a str,
+        /// Why the call was given up.
+        why: GiveUpReason,
+    },
+    /// A fallback failed, too.
+    FallbackFailed {
+        /// Name of the call.
+        name: &'a str,
+    },
+    /// A [`LastGood`](crate::LastGood) returned a value.
+    LastGoodServed {
+        /// Name of the cache.
+        name: &'a str,
+        /// Where the value is from.
+        freshness: Freshness,
+        /// Age of the value.
+        age: Duration,
+    },
+    /// A target of a [`Failover`](crate::Failover) failed or was refused by its breaker, and the call goes to another target.
+    FailedOver {
+        /// Name of the failover.
+        name: &'a str,
+        /// The target that failed, counted from 0.
+        target: usize,
+        /// Category of the failure.
+        category: Category,
+    },
+    /// A target of a [`Failover`](crate::Failover) failed clearly more than the others, and is left out.
+    TargetEjected {
+        /// Name of the failover.
+        name: &'a str,
+        /// The target, counted from 0.
+        target: usize,
+        /// For how long.
+        ejected_for: Duration,
     },
 }

@@ -19,6 +19,8 @@ pub use self::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
 pub use self::options::{Extras, Options, Plain, Setup};
 pub(crate) use self::series::Position;
 pub use self::series::{Attempt, Series, Step};
+#[cfg(feature = "cache")]
+pub(crate) use self::spill::block_on;
 pub use self::spill::{Blocks, FailedCall, HasHooks, NoteGiveUp, Spill, SpillError, SpillOutcome};
 pub use self::text::RetryError;
 

@@ -2,6 +2,7 @@
 
 use super::{Event, Observer};
 use crate::breaker::BreakerState;
+use crate::last_good::Freshness;
 use std::time::Duration;
 use tracing::{debug, info, warn};
 
@@ -10,9 +11,9 @@ use tracing::{debug, info, warn};
 ///
 /// | level | message |
 /// | --- | --- |
-/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused` |
-/// | info | `circuit breaker closed`, `circuit breaker half open` |
-/// | warn | `call gave up`, `circuit breaker opened` |
+/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused`, `hedge started`, `hedge won`, `failed over` |
+/// | info | `circuit breaker closed`, `circuit breaker half open`, `fallback used`, `stale value served` |
+/// | warn | `call gave up`, `circuit breaker opened`, `fallback failed`, `target ejected` |
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, LogObserver, Retry, Retryable, millis};
@@ -71,6 +72,25 @@ impl Observer for LogObserver {
             Event::Refused { name, why, retry_in } => {
                 let (reason, retry_in_ms) = (why.as_str(), retry_in.map(millis));
                 debug!(target: TARGET, name, reason, retry_in_ms, "call refused");
+            }
+            Event::HedgeStarted { name, extra, after } => {
+                debug!(target: TARGET, name, extra, after_ms = millis(after), "hedge started");
+            }
+            Event::HedgeWon { name, extra } => debug!(target: TARGET, name, extra, "hedge won"),
+            Event::FallbackUsed { name, why } => {
+                info!(target: TARGET, name, reason = why.as_str(), "fallback used");
+            }
+            Event::FallbackFailed { name } => warn!(target: TARGET, name, "fallback failed"),
+            Event::LastGoodServed { name, freshness: Freshness::Stale, age } => {
+                info!(target: TARGET, name, age_ms = millis(age), "stale value served");
+            }
+            Event::LastGoodServed { .. } => {}
+            Event::FailedOver { name, target, category } => {
+                debug!(target: TARGET, name, failed = target, category = category.as_str(), "failed over");
+            }
+            Event::TargetEjected { name, target, ejected_for } => {
+                let ejected_for_ms = millis(ejected_for);
+                warn!(target: TARGET, name, ejected = target, ejected_for_ms, "target ejected");
             }
             Event::BreakerChanged { name, from, to } => {
                 let from = from.as_str();

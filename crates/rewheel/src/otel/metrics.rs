@@ -39,7 +39,7 @@ pub struct Meter {
 
 impl Meter {
     /// Every instrument.
-    pub const ALL: [Meter; 13] = [
+    pub const ALL: [Meter; 20] = [
         RETRY_ATTEMPTS,
         RETRY_SUCCESSES,
         RETRY_FAILURES,
@@ -53,6 +53,13 @@ impl Meter {
         BULKHEAD_REJECTED,
         REQUEST_DURATION,
         QUEUE_WAIT,
+        HEDGE_STARTED,
+        HEDGE_WON,
+        FALLBACK_USED,
+        FALLBACK_FAILED,
+        LAST_GOOD_SERVED,
+        FAILOVER_SWITCHES,
+        FAILOVER_EJECTIONS,
     ];
 
     const fn new(
@@ -121,6 +128,36 @@ const QUEUE_WAIT: Meter = Meter::new(
     "Time that calls waited for a rate limiter or a bulkhead.",
 );
 
+const HEDGE_STARTED: Meter =
+    Meter::new(("hedge.started", "counter", "{attempt}"), &[], "Extra attempts of hedges.");
+const HEDGE_WON: Meter = Meter::new(
+    ("hedge.won", "counter", "{attempt}"),
+    &[],
+    "Extra attempts of hedges that had a result before the first attempt.",
+);
+const FALLBACK_USED: Meter = Meter::new(
+    ("fallback.used", "counter", "{call}"),
+    &["reason"],
+    "Failed calls with a fallback, by the reason for giving up.",
+);
+const FALLBACK_FAILED: Meter =
+    Meter::new(("fallback.failed", "counter", "{call}"), &[], "Fallbacks that failed, too.");
+const LAST_GOOD_SERVED: Meter = Meter::new(
+    ("last_good.served", "counter", "{value}"),
+    &["freshness"],
+    "Values returned by the cache: fetched, shared, cached or stale.",
+);
+const FAILOVER_SWITCHES: Meter = Meter::new(
+    ("failover.switches", "counter", "{call}"),
+    &["target"],
+    "Calls that went to another target, by the number of the target that failed.",
+);
+const FAILOVER_EJECTIONS: Meter = Meter::new(
+    ("failover.ejections", "counter", "{ejection}"),
+    &["target"],
+    "Targets that were left out because they failed more than the others.",
+);
+
 /// Counts what policies do. Create one for a program, and pass it to every call, pipeline, breaker, limiter and bulkhead that you
 /// want to count. The label `name` tells them apart.
 ///
@@ -153,6 +190,13 @@ pub struct Metrics {
     names: Names,
     duration: Histogram<f64>,
     wait: Histogram<f64>,
+    hedge_started: Counter<u64>,
+    hedge_won: Counter<u64>,
+    fallback_used: Counter<u64>,
+    fallback_failed: Counter<u64>,
+    last_good_served: Counter<u64>,
+    failover_switches: Counter<u64>,
+    failover_ejections: Counter<u64>,
 }
 
 impl Metrics {
@@ -190,6 +234,13 @@ impl Metrics {
             names: Names::default(),
             duration: seconds(REQUEST_DURATION),
             wait: seconds(QUEUE_WAIT),
+            hedge_started: count(HEDGE_STARTED),
+            hedge_won: count(HEDGE_WON),
+            fallback_used: count(FALLBACK_USED),
+            fallback_failed: count(FALLBACK_FAILED),
+            last_good_served: count(LAST_GOOD_SERVED),
+            failover_switches: count(FAILOVER_SWITCHES),
+            failover_ejections: count(FAILOVER_EJECTIONS),
         })
     }
 
@@ -218,6 +269,7 @@ impl Metrics {
             // These are counted as the reason of a failed call.
             GiveUpReason::BudgetExhausted
             | GiveUpReason::RetryAfterTooLong
+            | GiveUpReason::TargetsExhausted
             | GiveUpReason::Stopped
             | GiveUpReason::AttemptsExhausted
             | GiveUpReason::Deadline
@@ -271,8 +323,34 @@ impl Observer for Metrics {
                 let [from, to] = between;
                 self.transitions.add(1, &[self.names.label(name), from, to]);
             }
+            Event::HedgeStarted { name, .. } => {
+                self.hedge_started.add(1, &[self.names.label(name)])
+            }
+            Event::HedgeWon { name, .. } => self.hedge_won.add(1, &[self.names.label(name)]),
+            Event::FallbackUsed { name, why } => {
+                let reason = KeyValue::new("reason", why.as_str());
+                self.fallback_used.add(1, &[self.names.label(name), reason]);
+            }
+            Event::FallbackFailed { name } => {
+                self.fallback_failed.add(1, &[self.names.label(name)])
+            }
+            Event::LastGoodServed { name, freshness, .. } => {
+                let freshness = KeyValue::new("freshness", freshness.as_str());
+                self.last_good_served.add(1, &[self.names.label(name), freshness]);
+            }
+            Event::FailedOver { name, target, .. } => {
+                self.failover_switches.add(1, &[self.names.label(name), target_label(target)]);
+            }
+            Event::TargetEjected { name, target, .. } => {
+                self.failover_ejections.add(1, &[self.names.label(name), target_label(target)]);
+            }
         }
     }
+}
+
+/// A failover has at most 64 targets.
+fn target_label(target: usize) -> KeyValue {
+    KeyValue::new("target", i64::try_from(target).unwrap_or(i64::MAX))
 }
 
 /// The label `name` of each name, so that an event does not allocate.

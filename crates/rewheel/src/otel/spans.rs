@@ -146,7 +146,14 @@ impl Observer for Trace {
             | Event::Refused { .. }
             | Event::Admitted { .. }
             | Event::BreakerBuilt { .. }
-            | Event::BreakerChanged { .. } => {}
+            | Event::BreakerChanged { .. }
+            | Event::HedgeStarted { .. }
+            | Event::HedgeWon { .. }
+            | Event::FallbackUsed { .. }
+            | Event::FallbackFailed { .. }
+            | Event::LastGoodServed { .. }
+            | Event::FailedOver { .. }
+            | Event::TargetEjected { .. } => {}
         }
     }
 }

@@ -3,11 +3,14 @@
 use super::Pipeline;
 use super::keyed::{NoKey, Policies, WithKey};
 use super::run::Run;
+use crate::budget::RetryBudget;
 use crate::cancel::{CancelToken, Cancelled};
 use crate::error::Error;
+use crate::observer::Observer;
 use crate::retry::marker::{Async, Blocking};
 use crate::retry::{Attempt, ByClassify, Call, Hooks, Judge};
 use std::future::{Future, IntoFuture};
+use std::sync::Arc;
 
 /// The pipeline of a [`Call`], with the options of the call. You do not need to name this type.
 #[derive(Debug)]
@@ -20,6 +23,28 @@ impl<P> InPipeline<P> {
     #[inline]
     pub(crate) const fn new(policies: P) -> InPipeline<P> {
         InPipeline { policies, cancel: None }
+    }
+}
+
+impl<P: Policies> InPipeline<P> {
+    /// Returns the same for one more call.
+    pub(crate) fn again(&self) -> InPipeline<P>
+    where
+        P: Clone,
+    {
+        let cancel = self.cancel.as_ref().map(|cancel| cancel.token().cancelled());
+        InPipeline { policies: self.policies.clone(), cancel }
+    }
+
+    /// Returns its observer, with the name of the pipeline.
+    pub(crate) fn observed_by(&self) -> Option<(&str, &Arc<dyn Observer>)> {
+        let plan = self.policies.plan().0;
+        plan.observer.as_ref().map(|observer| (&*plan.name, observer))
+    }
+
+    /// Returns whether its calls are counted in this budget.
+    pub(crate) fn counts_in(&self, budget: &RetryBudget) -> bool {
+        self.policies.plan().0.budget.as_ref().is_some_and(|own| own.is_same(budget))
     }
 }
 

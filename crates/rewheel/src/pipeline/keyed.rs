@@ -175,6 +175,14 @@ pub struct WithKey<'a, K, Q: ?Sized> {
     pub(super) key: &'a Q,
 }
 
+impl<K, Q: ?Sized> Clone for WithKey<'_, K, Q> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, Q: ?Sized> Copy for WithKey<'_, K, Q> {}
+
 impl<K, Q> Policies for WithKey<'_, K, Q>
 where
     K: Hash + Eq + Clone + Borrow<Q>,

@@ -71,6 +71,8 @@ pub(super) struct Machine {
     repeatable: bool,
     /// Whether the run was dropped during a call.
     is_dropped: bool,
+    /// Whether the call was counted in the budget by another run.
+    is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +104,12 @@ impl Machine {
             queued_at: 0,
             repeatable: false,
             is_dropped: false,
+            is_counted: false,
         }
+    }
+
+    pub(super) const fn skip_deposit(&mut self) {
+        self.is_counted = true;
     }
 
     /// Begins, in the thread that makes the first attempt.
@@ -268,7 +275,7 @@ impl Machine {
         }
         self.state = State::Calling;
         self.attempts = self.attempts.saturating_add(1);
-        if let (1, Some(budget)) = (self.attempts, &plan.budget) {
+        if let (1, false, Some(budget)) = (self.attempts, self.is_counted, &plan.budget) {
             budget.deposit();
         }
         Need::Call(self.attempt(plan, now))

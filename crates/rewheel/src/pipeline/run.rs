@@ -78,6 +78,12 @@ impl<P: Policies, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
             last: None,
         }
     }
+
+    /// One more run of a call that was counted in the budget already.
+    pub(crate) fn of_counted_call(mut self) -> Self {
+        self.machine.skip_deposit();
+        self
+    }
 }
 
 impl<P: Policies, F, Fut, E, J, H> HasHooks<H> for Run<P, F, Fut, E, J, H> {

@@ -148,6 +148,10 @@ impl<O: Options> Setup<O> {
         self.extras()?.observer.as_ref()
     }
 
+    pub(crate) fn observed_by(&self) -> Option<(&str, &Arc<dyn Observer>)> {
+        self.observer().map(|(name, observer)| (*name, observer))
+    }
+
     /// Returns whether the start time must be known from the start.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {

@@ -267,7 +267,7 @@ async fn hand_over<T, E, D: Spill<W>, W>(
     }
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = ThreadWaker::current();
     let mut future = pin!(future);
     loop {

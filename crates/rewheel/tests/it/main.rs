@@ -6,9 +6,11 @@ mod reviewed;
 mod observing;
 mod page;
 mod pipeline_waits;
+#[cfg(feature = "cache")]
+mod thousand;
 #[cfg(feature = "tower")]
 mod tower;
 #[cfg(feature = "axum")]
 mod idempotency;
-#[cfg(feature = "otel")]
+#[cfg(all(feature = "otel", feature = "cache"))]
 mod otel;

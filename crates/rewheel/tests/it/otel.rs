@@ -10,7 +10,8 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use rewheel::otel::{Meter, Metrics, TARGET};
 use rewheel::{
-    Bulkhead, CircuitBreaker, ManualClock, Pipeline, RateLimiter, Retry, Retryable, millis, seconds,
+    Bulkhead, CircuitBreaker, Failover, Hedge, LastGood, ManualClock, OutlierEjection, Pipeline,
+    RateLimiter, Retry, Retryable, SafeToRepeat, millis, seconds,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -199,6 +200,38 @@ fn the_state_of_a_breaker_is_reported_before_its_first_change() {
     assert_eq!(heard.len(), 1, "{heard:?}");
 }
 
+/// Policies that get a result from elsewhere: a second attempt, a fallback, a cache, another target.
+fn other_sources(clock: &ManualClock, counted: &std::sync::Arc<Metrics>) {
+    let timed_out = || io::Error::from(io::ErrorKind::TimedOut);
+    let hedge = Hedge::after(millis(1)).clock(clock).named("bank").observer(counted.clone());
+    let hedge = hedge.build();
+    let mut waits = [seconds(9), seconds(1)].into_iter();
+    let slow = || {
+        let (clock, wait) = (rewheel::Clock::from(clock), waits.next().unwrap());
+        async move {
+            clock.sleep(wait).await;
+            Ok::<_, io::Error>(1)
+        }
+    };
+    block_on(clock.drive(hedge.call(SafeToRepeat, slow))).unwrap();
+    let fails = || Err::<u32, _>(timed_out());
+    let read =
+        || fails.retry(POLICY.attempts_max(1)).clock(clock).observer("fetch", counted.clone());
+    assert!(read().call_or_value(1).is_ok());
+    assert!(read().call_or_call(|_| Err(timed_out())).is_err());
+    let cache = LastGood::ttl(seconds(9)).named("bank").observer(counted.clone()).build();
+    for _ in 0..2 {
+        cache.get_or_call_blocking(&1, || Ok::<_, io::Error>(1)).unwrap();
+    }
+    let failover = Failover::over(["a", "b"]).clock(clock).named("bank").observer(counted.clone());
+    let rules = OutlierEjection::margin(0.3).calls_min(1);
+    let failover = failover.ejection(rules).build();
+    for _ in 0..2 {
+        let call = |target: &&str| if *target == "a" { Err(timed_out()) } else { Ok(1) };
+        failover.call_blocking(call).unwrap();
+    }
+}
+
 #[test]
 fn policies_are_counted_under_their_names_and_units() {
     let clock = ManualClock::new();
@@ -220,13 +253,14 @@ fn policies_are_counted_under_their_names_and_units() {
         let bulkhead = Bulkhead::concurrency(1).named("bank").observer(counted.clone()).build();
         let _place = bulkhead.try_acquire().unwrap();
         assert!(bulkhead.try_acquire().is_err());
+        other_sources(&clock, &counted);
     });
     let expected = [
-        ("retry.attempts", 5.0),
+        ("retry.attempts", 7.0),
         ("retry.successes", 1.0),
-        ("retry.failures", 1.0),
+        ("retry.failures", 3.0),
         ("retry.backoff_duration", 0.75),
-        ("retry.final_attempt", 5.0),
+        ("retry.final_attempt", 7.0),
         ("circuit_breaker.state", 1.0),
         ("circuit_breaker.transitions", 1.0),
         ("circuit_breaker.rejections", 1.0),
@@ -235,6 +269,13 @@ fn policies_are_counted_under_their_names_and_units() {
         ("bulkhead.rejected", 1.0),
         ("request.duration", 0.75),
         ("queue.wait_time", 1.0),
+        ("hedge.started", 1.0),
+        ("hedge.won", 1.0),
+        ("fallback.used", 2.0),
+        ("fallback.failed", 1.0),
+        ("last_good.served", 2.0),
+        ("failover.switches", 2.0),
+        ("failover.ejections", 1.0),
     ];
     for (name, value) in expected {
         assert_eq!(heard.get(name).map(|(_, value)| *value), Some(value), "{name} of {heard:?}");

@@ -34,6 +34,13 @@ impl Observer for Recorder {
             Event::Admitted { name, .. } => format!("{name} admitted"),
             Event::BreakerBuilt { .. } => return,
             Event::BreakerChanged { name, from, to } => format!("{name} {from} to {to}"),
+            Event::HedgeStarted { .. }
+            | Event::HedgeWon { .. }
+            | Event::FallbackUsed { .. }
+            | Event::FallbackFailed { .. }
+            | Event::LastGoodServed { .. }
+            | Event::FailedOver { .. }
+            | Event::TargetEjected { .. } => format!("{event:?}"),
         };
         self.0.lock().unwrap().push(line);
     }

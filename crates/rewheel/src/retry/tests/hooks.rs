@@ -134,6 +134,13 @@ impl Observer for Recorder {
             Event::Admitted { name, .. } => format!("{name}: admitted"),
             Event::BreakerBuilt { name, .. } => format!("{name}: built"),
             Event::BreakerChanged { name, .. } => format!("{name}: changed"),
+            Event::HedgeStarted { .. }
+            | Event::HedgeWon { .. }
+            | Event::FallbackUsed { .. }
+            | Event::FallbackFailed { .. }
+            | Event::LastGoodServed { .. }
+            | Event::FailedOver { .. }
+            | Event::TargetEjected { .. } => format!("{event:?}"),
         };
         self.0.lock().unwrap().push(line);
     }
