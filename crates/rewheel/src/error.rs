@@ -34,6 +34,12 @@ pub enum GiveUpReason {
     /// The called service asked for a longer delay than
     /// [`retry_after_max`](crate::Retry::retry_after_max) allows. An earlier attempt would fail.
     RetryAfterTooLong,
+    /// The adaptive limit is reached, and its queue is full.
+    ConcurrencyLimited,
+    /// The client throttle rejected the call: the dependency accepts too few of them.
+    ClientThrottled,
+    /// A chaos policy of a test made the call fail.
+    Chaos,
 }
 
 impl GiveUpReason {
@@ -52,6 +58,9 @@ impl GiveUpReason {
             GiveUpReason::Cancelled => "cancelled",
             GiveUpReason::Nested => "nested",
             GiveUpReason::RetryAfterTooLong => "retry_after_too_long",
+            GiveUpReason::ConcurrencyLimited => "concurrency_limited",
+            GiveUpReason::ClientThrottled => "client_throttled",
+            GiveUpReason::Chaos => "chaos",
         }
     }
 
@@ -61,7 +70,9 @@ impl GiveUpReason {
             GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
             | GiveUpReason::AboveBurst
-            | GiveUpReason::BulkheadFull => true,
+            | GiveUpReason::BulkheadFull
+            | GiveUpReason::ConcurrencyLimited
+            | GiveUpReason::ClientThrottled => true,
             GiveUpReason::Stopped
             | GiveUpReason::AttemptsExhausted
             | GiveUpReason::Deadline
@@ -69,7 +80,9 @@ impl GiveUpReason {
             | GiveUpReason::BudgetExhausted
             | GiveUpReason::Cancelled
             | GiveUpReason::Nested
-            | GiveUpReason::RetryAfterTooLong => false,
+            | GiveUpReason::RetryAfterTooLong
+            // Like a failure of the dependency: the other policies must not see the difference.
+            | GiveUpReason::Chaos => false,
         }
     }
 
@@ -89,6 +102,9 @@ impl GiveUpReason {
             GiveUpReason::RetryAfterTooLong => {
                 "the called service asked for a longer delay than the policy allows"
             }
+            GiveUpReason::ConcurrencyLimited => "the adaptive limit is reached",
+            GiveUpReason::ClientThrottled => "the client throttle rejected the call",
+            GiveUpReason::Chaos => "a chaos policy made the call fail",
         }
     }
 }
@@ -130,6 +146,10 @@ impl Classify for Refused {
                 (Category::Throttled, false)
             }
             GiveUpReason::AboveBurst => (Category::Rejected, false),
+            GiveUpReason::ConcurrencyLimited => (Category::BulkheadFull, true),
+            // Each retry counts as a request, and would make the throttle reject more.
+            GiveUpReason::ClientThrottled => (Category::Throttled, false),
+            GiveUpReason::Chaos => (Category::Transient, true),
             // The outer retry repeats the call, including an attempt that timed out.
             GiveUpReason::Nested => (Category::Unknown, true),
             GiveUpReason::Stopped | GiveUpReason::AttemptsExhausted => (Category::Unknown, false),
@@ -212,7 +232,10 @@ impl<E> Error<E> {
             | GiveUpReason::RetryAfterTooLong
             | GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
-            | GiveUpReason::BulkheadFull => true,
+            | GiveUpReason::BulkheadFull
+            | GiveUpReason::ConcurrencyLimited
+            | GiveUpReason::ClientThrottled
+            | GiveUpReason::Chaos => true,
         }
     }
 
@@ -374,7 +397,10 @@ impl<E: Classify> Classify for Error<E> {
                 | GiveUpReason::RateLimited
                 | GiveUpReason::AboveBurst
                 | GiveUpReason::BulkheadFull
-                | GiveUpReason::Cancelled,
+                | GiveUpReason::Cancelled
+                | GiveUpReason::ConcurrencyLimited
+                | GiveUpReason::ClientThrottled
+                | GiveUpReason::Chaos,
                 _,
             ) => self.0.refused.classify(),
         }

@@ -34,10 +34,12 @@
 //! | retry one call | [`Retryable::retry`], with a [`Retry`] |
 //! | choose delays | [`Backoff`], [`Jitter`], or a preset such as [`Retry::EXTERNAL_API`] |
 //! | decide which errors are retried | [`Classify`], [`Class`], [`Category`], [`Matcher`] |
-//! | limit retries to a share of the calls | [`RetryBudget`] |
+//! | limit retries to a share of the calls | [`RetryBudget`], [`KeyedRetryBudget`] |
 //! | stop calling a service that is down | [`CircuitBreaker`], [`KeyedCircuitBreaker`] |
 //! | limit the rate of calls | [`RateLimiter`], [`KeyedRateLimiter`] |
-//! | limit concurrent calls | [`Bulkhead`] |
+//! | limit concurrent calls | [`Bulkhead`], [`KeyedBulkhead`] |
+//! | let the number of concurrent calls follow the dependency | [`AdaptiveLimit`] |
+//! | send fewer calls to a dependency that rejects them | [`ClientThrottle`] |
 //! | limit the time of a call | [`Timeout`] |
 //! | compose policies, and explain them | [`Pipeline`] |
 //! | continue a failed call as a durable job | [`Spill`], implemented by the engine |
@@ -74,6 +76,10 @@ mod breaker;
 mod limiter;
 mod bulkhead;
 mod timeout;
+mod adaptive;
+#[cfg(feature = "chaos")]
+mod chaos;
+mod throttle;
 mod pipeline;
 mod presets;
 #[cfg(feature = "idempotency")]
@@ -85,6 +91,7 @@ pub mod tower;
 #[cfg(feature = "axum")]
 pub mod axum;
 
+pub use self::adaptive::{AdaptiveLimit, AdaptiveLimitBuilder, AdaptivePermit};
 pub use self::backoff::{
     Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
 };
@@ -92,9 +99,11 @@ pub use self::breaker::{
     BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
     KeyedCircuitBreaker, OwnedPermit, Permit,
 };
-pub use self::budget::{RetryBudget, RetryBudgetBuilder};
-pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
+pub use self::budget::{KeyedRetryBudget, RetryBudget, RetryBudgetBuilder};
+pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit, KeyedBulkhead};
 pub use self::cancel::{CancelToken, Cancelled};
+#[cfg(feature = "chaos")]
+pub use self::chaos::{Chaos, ChaosBuilder, ChaosSwitch};
 pub use self::classify::{
     Category, Class, Classify, Code, Matcher, RetryAfter, StatusSet, StatusSetError,
     UnknownCategory, Verdict, grpc_pushback,
@@ -117,6 +126,9 @@ pub use self::retry::{
 };
 pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
+pub use self::throttle::{
+    ClientThrottle, ClientThrottleBuilder, KeyedClientThrottle, ThrottlePermit,
+};
 pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. You need not name them.

@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 ///
 /// | level | message |
 /// | --- | --- |
-/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused` |
+/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused`, `adaptive limit changed`, `chaos injected` |
 /// | info | `circuit breaker closed`, `circuit breaker half open` |
 /// | warn | `call gave up`, `circuit breaker opened` |
 ///
@@ -67,6 +67,13 @@ impl Observer for LogObserver {
             Event::GaveUp { name, why, attempts, elapsed } => {
                 let (reason, elapsed_ms) = (why.as_str(), millis(elapsed));
                 warn!(target: TARGET, name, reason, attempts, elapsed_ms, "call gave up");
+            }
+            Event::LimitChanged { name, from, to } if from != to => {
+                debug!(target: TARGET, name, from, to, "adaptive limit changed");
+            }
+            Event::LimitChanged { .. } => {}
+            Event::ChaosInjected { name, fault } => {
+                debug!(target: TARGET, name, fault, "chaos injected");
             }
             Event::Refused { name, why, retry_in } => {
                 let (reason, retry_in_ms) = (why.as_str(), retry_in.map(millis));

@@ -39,7 +39,7 @@ pub struct Meter {
 
 impl Meter {
     /// Every instrument.
-    pub const ALL: [Meter; 13] = [
+    pub const ALL: [Meter; 17] = [
         RETRY_ATTEMPTS,
         RETRY_SUCCESSES,
         RETRY_FAILURES,
@@ -53,6 +53,10 @@ impl Meter {
         BULKHEAD_REJECTED,
         REQUEST_DURATION,
         QUEUE_WAIT,
+        ADAPTIVE_LIMIT,
+        ADAPTIVE_REJECTED,
+        THROTTLE_REJECTED,
+        CHAOS_INJECTED,
     ];
 
     const fn new(
@@ -118,7 +122,27 @@ const REQUEST_DURATION: Meter = Meter::new(
 const QUEUE_WAIT: Meter = Meter::new(
     ("queue.wait_time", "histogram", "s"),
     &["policy"],
-    "Time that calls waited for a rate limiter or a bulkhead.",
+    "Time that calls waited for a rate limiter, a bulkhead or an adaptive limit.",
+);
+const ADAPTIVE_LIMIT: Meter = Meter::new(
+    ("adaptive_limit.limit", "gauge", "{call}"),
+    &[],
+    "Concurrent calls that the adaptive limit allows now.",
+);
+const ADAPTIVE_REJECTED: Meter = Meter::new(
+    ("adaptive_limit.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by the adaptive limit.",
+);
+const THROTTLE_REJECTED: Meter = Meter::new(
+    ("client_throttle.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by the client throttle.",
+);
+const CHAOS_INJECTED: Meter = Meter::new(
+    ("chaos.injected", "counter", "{call}"),
+    &["fault"],
+    "Calls changed by a chaos policy.",
 );
 
 /// Counts what policies do. Create one for a program, and pass it to every call, pipeline, breaker, limiter and bulkhead that you
@@ -150,6 +174,10 @@ pub struct Metrics {
     allowed: Counter<u64>,
     rejected: Counter<u64>,
     bulkhead_rejected: Counter<u64>,
+    limit: Gauge<u64>,
+    limit_rejected: Counter<u64>,
+    throttled: Counter<u64>,
+    chaos: Counter<u64>,
     names: Names,
     duration: Histogram<f64>,
     wait: Histogram<f64>,
@@ -187,6 +215,14 @@ impl Metrics {
             allowed: count(LIMIT_ALLOWED),
             rejected: count(LIMIT_REJECTED),
             bulkhead_rejected: count(BULKHEAD_REJECTED),
+            limit: meter
+                .u64_gauge(ADAPTIVE_LIMIT.name)
+                .with_unit(ADAPTIVE_LIMIT.unit)
+                .with_description(ADAPTIVE_LIMIT.help)
+                .build(),
+            limit_rejected: count(ADAPTIVE_REJECTED),
+            throttled: count(THROTTLE_REJECTED),
+            chaos: count(CHAOS_INJECTED),
             names: Names::default(),
             duration: seconds(REQUEST_DURATION),
             wait: seconds(QUEUE_WAIT),
@@ -215,8 +251,13 @@ impl Metrics {
                 self.rejected.add(1, &[self.names.label(name)])
             }
             GiveUpReason::BulkheadFull => self.bulkhead_rejected.add(1, &[self.names.label(name)]),
+            GiveUpReason::ConcurrencyLimited => {
+                self.limit_rejected.add(1, &[self.names.label(name)]);
+            }
+            GiveUpReason::ClientThrottled => self.throttled.add(1, &[self.names.label(name)]),
             // These are counted as the reason of a failed call.
-            GiveUpReason::BudgetExhausted
+            GiveUpReason::Chaos
+            | GiveUpReason::BudgetExhausted
             | GiveUpReason::RetryAfterTooLong
             | GiveUpReason::Stopped
             | GiveUpReason::AttemptsExhausted
@@ -237,8 +278,12 @@ impl Metrics {
     }
 
     fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
-        let policy = if by == GiveUpReason::BulkheadFull { "bulkhead" } else { "rate_limiter" };
-        if by != GiveUpReason::BulkheadFull {
+        let policy = match by {
+            GiveUpReason::BulkheadFull => "bulkhead",
+            GiveUpReason::ConcurrencyLimited => "adaptive_limit",
+            _ => "rate_limiter",
+        };
+        if by == GiveUpReason::RateLimited {
             self.allowed.add(1, &[self.names.label(name)]);
         }
         self.wait.record(
@@ -264,6 +309,12 @@ impl Observer for Metrics {
             Event::Refused { name, why, .. } => self.refused(name, why),
             Event::Admitted { name, by, waited } => self.admitted(name, by, waited),
             Event::BreakerBuilt { name, state } => self.is_in(name, state),
+            Event::LimitChanged { name, to, .. } => {
+                self.limit.record(to as u64, &[self.names.label(name)]);
+            }
+            Event::ChaosInjected { name, fault } => {
+                self.chaos.add(1, &[self.names.label(name), KeyValue::new("fault", fault)]);
+            }
             Event::BreakerChanged { name, from, to } => {
                 self.is_in(name, to);
                 let between =

@@ -146,7 +146,9 @@ impl Observer for Trace {
             | Event::Refused { .. }
             | Event::Admitted { .. }
             | Event::BreakerBuilt { .. }
-            | Event::BreakerChanged { .. } => {}
+            | Event::BreakerChanged { .. }
+            | Event::LimitChanged { .. }
+            | Event::ChaosInjected { .. } => {}
         }
     }
 }

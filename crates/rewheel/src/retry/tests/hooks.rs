@@ -134,6 +134,8 @@ impl Observer for Recorder {
             Event::Admitted { name, .. } => format!("{name}: admitted"),
             Event::BreakerBuilt { name, .. } => format!("{name}: built"),
             Event::BreakerChanged { name, .. } => format!("{name}: changed"),
+            Event::LimitChanged { name, .. } => format!("{name}: limit"),
+            Event::ChaosInjected { name, .. } => format!("{name}: chaos"),
         };
         self.0.lock().unwrap().push(line);
     }
