@@ -118,7 +118,7 @@ pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 pub use self::observer::LogObserver;
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
-pub use self::presets::ServiceClass;
+pub use self::presets::{ServiceClass, ServiceClassError};
 pub use self::random::Random;
 pub use self::retry::{
     Attempt, Call, FailedCall, Inner, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying,

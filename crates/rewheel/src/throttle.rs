@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// The adaptive throttling of Google's SRE book. Clones share its state: create one per dependency, and keep it.
 ///
-/// It counts the calls of the last two minutes, and those that the dependency accepted. A call is rejected locally with the
+/// It counts the calls of the last 30 seconds, and those that the dependency accepted. A call is rejected locally with the
 /// probability `max(0, (requests - K x accepts) / (requests + 1))`. So requests stay below `K` times the accepts: an overloaded
 /// dependency does not spend its time on rejecting calls. Unlike a circuit breaker, it never stops all calls.
 ///
@@ -248,7 +248,7 @@ impl ClientThrottleBuilder {
     const fn new(factor: u64) -> ClientThrottleBuilder {
         ClientThrottleBuilder {
             factor,
-            window: Duration::from_secs(120),
+            window: Duration::from_secs(30),
             floor: 1,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
@@ -257,7 +257,9 @@ impl ClientThrottleBuilder {
         }
     }
 
-    /// Sets the period in which calls count. The default is two minutes. It must be longer than the slowest call.
+    /// Sets the period in which calls count. The default is 30 seconds; the SRE book uses two minutes. It must be longer than the
+    /// slowest call. After an outage that was longer than the window, the number of calls that pass doubles about once per window,
+    /// so a short window recovers faster.
     ///
     /// # Panics
     /// Panics if the period is below a second or above a day; in a constant that is a compile error.

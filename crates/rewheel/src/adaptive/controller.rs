@@ -51,8 +51,8 @@ const LOWER: f64 = 0.9;
 const DRIFT_MAX_IF_UNUSED: f64 = 2.0;
 /// If the limit has fallen to this share, and the latency is still this share of what it was, then calls are not slow because of
 /// a queue: the dependency itself has become slower.
-const FALLEN: f64 = 0.6;
-const AS_SLOW: f64 = 0.75;
+const FALLEN: f64 = 0.4;
+const AS_SLOW: f64 = 0.85;
 /// If a queue is likely but not clear, the limit falls to this share.
 const STEP_DOWN: f64 = 0.95;
 

@@ -95,7 +95,9 @@ fn faults(seed: u64) -> Vec<&'static str> {
     let chaos = Chaos::seeded(seed).fail(0.1).delay(0.2, seconds(1)).hang(0.05);
     let chaos = chaos.observer(faults.clone()).build();
     let _switch = chaos.switch_on(minutes(1));
-    (0..10_000).for_each(|_| drop(chaos.draw()));
+    (0..10_000).for_each(|_| {
+        chaos.draw();
+    });
     let faults = faults.0.lock().unwrap();
     faults.clone()
 }

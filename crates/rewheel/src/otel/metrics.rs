@@ -59,6 +59,20 @@ impl Meter {
         CHAOS_INJECTED,
     ];
 
+    /// Returns the name that Prometheus exporters give it: with underscores, the unit and, for a counter, `_total`. A histogram
+    /// has this name with `_bucket`, `_sum` and `_count`.
+    ///
+    /// ```
+    /// let names: Vec<String> = rewheel::otel::Meter::ALL.iter().map(|meter| meter.prometheus()).collect();
+    /// assert!(names.iter().any(|name| name == "retry_attempts_total"));
+    /// assert!(names.iter().any(|name| name == "retry_backoff_duration_seconds"));
+    /// ```
+    pub fn prometheus(&self) -> String {
+        let unit = if self.unit == "s" { "_seconds" } else { "" };
+        let total = if self.form == "counter" { "_total" } else { "" };
+        format!("{}{unit}{total}", self.name.replace('.', "_"))
+    }
+
     const fn new(
         (name, form, unit): (&'static str, &'static str, &'static str),
         labels: &'static [&'static str],

@@ -45,9 +45,9 @@ fn calls(throttle: &ClientThrottle, count: u32, one_of: u32) -> (u32, u32) {
 fn a_healthy_dependency_gets_every_call() {
     let (throttle, _) = throttle(2.0, 0);
     assert_eq!(calls(&throttle, 10_000, 1), (10_000, 10_000));
-    // Half of the calls fail: still at most twice the accepts.
-    let (throttle, _) = self::throttle(2.0, 0);
-    assert!(calls(&throttle, 10_000, 2).0 >= 9_900);
+    // Half of the calls fail, which is far from a third.
+    let (throttle, _) = self::throttle(3.0, 0);
+    assert!(calls(&throttle, 10_000, 2).0 >= 9_990);
 }
 
 #[test]
@@ -82,21 +82,24 @@ fn rejects_with_the_probability_of_the_formula() {
 }
 
 #[test]
-fn requests_that_reach_the_dependency_stay_near_the_factor_times_its_accepts() {
+fn requests_that_reach_the_dependency_are_the_factor_times_what_it_accepts() {
+    const ACCEPTS: u32 = 10;
     for factor in [1.5, 2.0, 4.0] {
         let (throttle, clock) = throttle(factor, 0);
-        let mut seen = (0, 0);
+        let mut reached = 0;
         for second in 0..600 {
             clock.advance(seconds(1));
-            let (reached, accepted) = calls(&throttle, 100, 10);
-            if second > 200 {
-                seen = (seen.0 + reached, seen.1 + accepted);
+            let permits: Vec<_> = (0..100).filter_map(|_| throttle.acquire().ok()).collect();
+            if second >= 200 {
+                reached += permits.len();
+            }
+            for (place, permit) in permits.into_iter().enumerate() {
+                if place < ACCEPTS as usize { permit.accepted() } else { permit.rejected() }
             }
         }
-        // The local rejections count as requests, so that the dependency gets about this many.
-        let share = f64::from(seen.0) / (400.0 * 100.0);
-        assert!(share < factor / 10.0 * 2.0 + 0.02, "{factor}: {share} of the calls reached it");
-        assert!(seen.1 > 0, "{factor}: no call reached it");
+        let per_second = reached as f64 / 400.0;
+        let expected = factor * f64::from(ACCEPTS);
+        assert!((per_second / expected - 1.0).abs() < 0.15, "{factor}: {per_second} per second");
     }
 }
 
@@ -114,7 +117,7 @@ fn the_floor_finds_out_that_the_dependency_works_again() {
         reached += calls(&throttle, 1_000, u32::MAX).0;
     }
     assert!((20..120).contains(&reached), "{reached} calls in 20 seconds");
-    for _ in 0..240 {
+    for _ in 0..300 {
         clock.advance(seconds(1));
         calls(&throttle, 1_000, 1);
     }
@@ -140,7 +143,7 @@ fn what_is_older_than_the_window_is_forgotten() {
     let (throttle, clock) = throttle(2.0, 0);
     calls(&throttle, 100, u32::MAX);
     assert!(throttle.rejects() > 0.9);
-    clock.advance(seconds(121));
+    clock.advance(seconds(31));
     assert_eq!(throttle.rejects(), 0.0);
 }
 

@@ -12,3 +12,5 @@ mod tower;
 mod idempotency;
 #[cfg(feature = "otel")]
 mod otel;
+#[cfg(feature = "otel")]
+mod telemetry_page;

@@ -10,7 +10,8 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use rewheel::otel::{Meter, Metrics, TARGET};
 use rewheel::{
-    Bulkhead, CircuitBreaker, ManualClock, Pipeline, RateLimiter, Retry, Retryable, millis, seconds,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, ClientThrottle, Event, ManualClock, Observer,
+    Pipeline, RateLimiter, Retry, Retryable, millis, seconds,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -199,6 +200,15 @@ fn the_state_of_a_breaker_is_reported_before_its_first_change() {
     assert_eq!(heard.len(), 1, "{heard:?}");
 }
 
+/// Makes calls that fail until one is rejected.
+fn reject_by_throttle(counted: std::sync::Arc<Metrics>) {
+    let throttle = ClientThrottle::accepts_times(1.0).floor_per_second(0).named("bank");
+    let throttle = throttle.observer(counted).build();
+    while let Ok(permit) = throttle.acquire() {
+        permit.rejected();
+    }
+}
+
 #[test]
 fn policies_are_counted_under_their_names_and_units() {
     let clock = ManualClock::new();
@@ -220,6 +230,11 @@ fn policies_are_counted_under_their_names_and_units() {
         let bulkhead = Bulkhead::concurrency(1).named("bank").observer(counted.clone()).build();
         let _place = bulkhead.try_acquire().unwrap();
         assert!(bulkhead.try_acquire().is_err());
+        let limit = AdaptiveLimit::between(1, 9).named("bank").observer(counted.clone()).build();
+        let _permit = limit.try_acquire().unwrap();
+        assert!(limit.try_acquire().is_err());
+        reject_by_throttle(counted.clone());
+        counted.observe(&Event::ChaosInjected { name: "bank", fault: "hang" });
     });
     let expected = [
         ("retry.attempts", 5.0),
@@ -233,6 +248,10 @@ fn policies_are_counted_under_their_names_and_units() {
         ("rate_limit.allowed", 3.0),
         ("rate_limit.rejected", 1.0),
         ("bulkhead.rejected", 1.0),
+        ("adaptive_limit.limit", 1.0),
+        ("adaptive_limit.rejected", 1.0),
+        ("client_throttle.rejected", 1.0),
+        ("chaos.injected", 1.0),
         ("request.duration", 0.75),
         ("queue.wait_time", 1.0),
     ];

@@ -37,7 +37,7 @@ fn grows_to_the_ceiling_while_calls_take_no_longer() {
 fn falls_to_the_floor_and_no_further_when_calls_fail() {
     let (limit, clock) = limit(3, 50);
     rounds(&limit, &clock, 500, millis(20), false);
-    rounds(&limit, &clock, 500, millis(1), true);
+    rounds(&limit, &clock, 500, millis(20), true);
     assert_eq!(limit.limit(), 3);
     rounds(&limit, &clock, 500, millis(20), false);
     assert_eq!(limit.limit(), 50, "it does not recover");

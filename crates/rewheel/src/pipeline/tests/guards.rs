@@ -180,7 +180,7 @@ fn guards_outside_of_a_retry_are_warned_about_and_explained() {
     assert_eq!(explained.time_max, Some(seconds(31)), "{explained}");
     let text = explained.to_string();
     for part in [
-        "client throttle \"search\": requests are at most 2 times the accepts of 2m, but 1 per 1s always pass",
+        "client throttle \"search\": requests are at most 2 times the accepts of 30s, but 1 per 1s always pass",
         "adaptive limit \"search\": 1 to 1 concurrent calls, 5 more can wait up to 1s",
     ] {
         assert!(text.contains(part), "{text}");
