@@ -8,6 +8,7 @@ mod breaker;
 mod retry;
 mod limiter;
 mod budget;
+mod bulkhead;
 mod backoff;
 mod pipeline;
 
@@ -26,11 +27,12 @@ const USAGE: &str = "report [--quick] [--rounds N] [--only TEXT] [--json]";
 /// The function of a module with comparisons.
 type Compare = fn(&Pace) -> Vec<Group>;
 
-const CHAPTERS: [(&str, Compare); 6] = [
+const CHAPTERS: [(&str, Compare); 7] = [
     ("breaker", breaker::compare),
     ("retry", retry::compare),
     ("limiter", limiter::compare),
     ("budget", budget::compare),
+    ("bulkhead", bulkhead::compare),
     ("backoff", backoff::compare),
     ("pipeline", pipeline::compare),
 ];

@@ -199,7 +199,8 @@ impl CircuitBreaker {
     {
         let permit = self.acquire()?;
         let result = operation().await;
-        permit.finish(Outcome::of_class(&judge(&result)));
+        let outcome = self.machine.judge_class(&judge(&result));
+        permit.finish(outcome);
         result.map_err(stopped)
     }
 
@@ -220,7 +221,7 @@ impl CircuitBreaker {
         };
         // A call through a closed breaker has nothing to release if it panics, so it needs no permit.
         let result = operation();
-        if let Some(outcome) = Outcome::of(&result) {
+        if let Some(outcome) = self.machine.judge(&result) {
             self.machine.record_passed(token, outcome);
         }
         result.map_err(stopped)

@@ -1,5 +1,9 @@
 //! Retry budget: limits retries to a small share of all calls.
 
+mod keyed;
+
+pub use self::keyed::KeyedRetryBudget;
+
 use crate::clock::Clock;
 use crate::duration::nanos;
 use crate::error::{GiveUpReason, Refused};

@@ -1,5 +1,9 @@
 //! Bulkhead: limits the number of concurrent calls.
 
+mod keyed;
+
+pub use self::keyed::KeyedBulkhead;
+
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::observer::{Observer, refused};
@@ -37,14 +41,20 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    free: usize,
+    in_use: usize,
+    /// The number of slots. Only an adaptive limit changes it, and may make it less than what is in use.
+    slots: usize,
     queue: Queue,
 }
 
 impl State {
+    const fn is_full(&self) -> bool {
+        self.in_use >= self.slots
+    }
+
     /// Wakes those before this ticket that left a free slot unused.
     fn ask_if_free(&mut self, ticket: Option<Ticket>, now: Moment) -> Released {
-        if self.free > 0 { self.queue.ask_those_before(ticket, now) } else { Released::default() }
+        if self.is_full() { Released::default() } else { self.queue.ask_those_before(ticket, now) }
     }
 }
 
@@ -79,20 +89,28 @@ impl Bulkhead {
     /// # Errors
     /// Refused otherwise.
     pub fn try_acquire(&self) -> Result<BulkheadPermit, Refused> {
+        self.try_enter()?;
+        Ok(BulkheadPermit { bulkhead: self.clone() })
+    }
+
+    /// As [`try_acquire`](Bulkhead::try_acquire), for a slot that the caller must
+    /// [release](Bulkhead::release); returns how many slots are in use then.
+    pub(crate) fn try_enter(&self) -> Result<usize, Refused> {
         let mut state = lock(&self.shared.state);
-        if state.free == 0 || !state.queue.is_empty() {
+        if state.is_full() || !state.queue.is_empty() {
             let now = self.shared.config.clock.now();
-            if state.free == 0 || !state.queue.is_passed(now) {
+            if state.is_full() || !state.queue.is_passed(now) {
                 let asked = state.ask_if_free(None, now);
                 drop(state);
                 asked.wake();
                 return Err(self.refused());
             }
         }
-        state.free -= 1;
+        state.in_use += 1;
+        let in_use = state.in_use;
         drop(state);
         self.admitted(None);
-        Ok(BulkheadPermit { bulkhead: self.clone() })
+        Ok(in_use)
     }
 
     /// Takes a slot, and waits for it if necessary.
@@ -103,11 +121,18 @@ impl Bulkhead {
     /// Refused if the queue is full, and if the wait exceeds
     /// [`wait_max`](BulkheadBuilder::wait_max).
     pub async fn acquire(&self) -> Result<BulkheadPermit, Refused> {
+        self.enter().await?;
+        Ok(BulkheadPermit { bulkhead: self.clone() })
+    }
+
+    /// As [`acquire`](Bulkhead::acquire), for a slot that the caller must [release](Bulkhead::release) at once if it is dropped;
+    /// returns how many slots are in use then.
+    pub(crate) async fn enter(&self) -> Result<usize, Refused> {
         let mut line = InLine { bulkhead: self, waiting: Waiting::default() };
         loop {
             let entry = poll_fn(|cx| Poll::Ready(line.waiting.poll(self, cx.waker()))).await;
             match entry {
-                Entry::Entered => return Ok(BulkheadPermit { bulkhead: self.clone() }),
+                Entry::Entered(in_use) => return Ok(in_use),
                 Entry::Refused(refused) => return Err(refused),
                 Entry::Later(at) => self.shared.config.clock.sleep_until_or_woken(at).await,
             }
@@ -130,7 +155,8 @@ impl Bulkhead {
 
     /// Returns the number of free slots.
     pub fn free(&self) -> usize {
-        lock(&self.shared.state).free
+        let state = lock(&self.shared.state);
+        state.slots.saturating_sub(state.in_use)
     }
 
     /// Returns the number of calls that wait for a slot.
@@ -149,30 +175,26 @@ impl Bulkhead {
 
     /// Returns the maximum wait of a call, if it is limited.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
-        let BulkheadBuilder { queue_max, wait_max, .. } = self.shared.config;
-        if queue_max == 0 {
-            return Some(Duration::ZERO);
-        }
-        (wait_max < Duration::MAX).then_some(wait_max)
+        self.shared.config.wait_max_of_call()
     }
 
     fn refused(&self) -> Refused {
         let BulkheadBuilder { observer, name, .. } = &self.shared.config;
-        refused(observer.as_ref(), name, Refused::new(GiveUpReason::BulkheadFull, None))
+        refused(observer.as_ref(), name, Refused::new(self.shared.config.why, None))
     }
 
     /// Tells the observer that a call was let in that waited since then.
     fn admitted(&self, since: Option<Moment>) {
-        let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
+        let BulkheadBuilder { observer, name, clock, why, .. } = &self.shared.config;
         let waited = since.map_or(Duration::ZERO, |since| clock.now().since(since));
-        crate::observer::admitted(observer.as_ref(), name, GiveUpReason::BulkheadFull, waited);
+        crate::observer::admitted(observer.as_ref(), name, *why, waited);
     }
 
     /// Frees a slot that was taken by [`Waiting::poll`].
     pub(crate) fn release(&self) {
         let mut state = lock(&self.shared.state);
-        state.free += 1;
-        let next = if state.queue.is_empty() {
+        state.in_use -= 1;
+        let next = if state.queue.is_empty() || state.is_full() {
             None
         } else {
             state.queue.wake_next(self.shared.config.clock.now())
@@ -181,6 +203,23 @@ impl Bulkhead {
         if let Some(waker) = next {
             waker.wake();
         }
+    }
+
+    /// Changes the number of slots. Calls that run keep their slots. The returned waker must be woken, outside of all locks.
+    #[must_use = "a caller that waits for a new slot sleeps until it is woken"]
+    pub(crate) fn set_slots(&self, slots: usize) -> Option<Waker> {
+        let mut state = lock(&self.shared.state);
+        state.slots = slots;
+        // One is enough: each waiter that leaves the queue wakes the next.
+        if state.queue.is_empty() || state.is_full() {
+            return None;
+        }
+        state.queue.wake_next(self.shared.config.clock.now())
+    }
+
+    /// Returns the number of slots in use.
+    pub(crate) fn in_use(&self) -> usize {
+        lock(&self.shared.state).in_use
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -225,7 +264,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// The slot is taken, and must be [released](Bulkhead::release).
-    Entered,
+    /// This many slots are in use then.
+    Entered(usize),
     Refused(Refused),
     /// Ask again then, or when woken.
     Later(Moment),
@@ -243,17 +283,18 @@ impl Waiting {
             let mut guard = lock(state);
             let state = &mut *guard;
             let is_alone = self.ticket.is_none() && state.queue.is_empty();
-            let now = if is_alone && state.free > 0 { Moment::ZERO } else { config.clock.now() };
+            let now = if is_alone && !state.is_full() { Moment::ZERO } else { config.clock.now() };
             let is_turn = match self.ticket {
                 Some(ticket) => state.queue.is_turn(ticket, now),
                 None => state.queue.is_passed(now),
             };
-            if is_turn && state.free > 0 {
-                state.free -= 1;
+            if is_turn && !state.is_full() {
+                state.in_use += 1;
+                let in_use = state.in_use;
                 drop(guard);
                 self.leave(bulkhead);
                 bulkhead.admitted(self.since);
-                return Entry::Entered;
+                return Entry::Entered(in_use);
             }
             let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
             let joins = self.ticket.is_none();
@@ -322,6 +363,8 @@ pub struct BulkheadBuilder {
     name: Cow<'static, str>,
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
+    /// The reason of its refusals, which names the policy.
+    why: GiveUpReason,
 }
 
 const fn checked_concurrency(concurrency: usize) -> Result<usize, NotAllowed> {
@@ -341,6 +384,7 @@ impl BulkheadBuilder {
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             observer: None,
+            why: GiveUpReason::BulkheadFull,
         }
     }
 
@@ -379,9 +423,23 @@ impl BulkheadBuilder {
         self
     }
 
+    /// Returns the maximum wait of a call, if it is limited.
+    fn wait_max_of_call(&self) -> Option<Duration> {
+        if self.queue_max == 0 {
+            return Some(Duration::ZERO);
+        }
+        (self.wait_max < Duration::MAX).then_some(self.wait_max)
+    }
+
+    /// Names another policy in refusals, which uses the bulkhead inside.
+    pub(crate) const fn refusing_with(mut self, why: GiveUpReason) -> BulkheadBuilder {
+        self.why = why;
+        self
+    }
+
     /// Creates the bulkhead with all slots free.
     pub fn build(self) -> Bulkhead {
-        let state = State { free: self.concurrency, queue: Queue::default() };
+        let state = State { in_use: 0, slots: self.concurrency, queue: Queue::default() };
         Bulkhead { shared: Arc::new(Shared { state: Mutex::new(state), config: self }) }
     }
 }

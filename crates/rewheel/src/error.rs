@@ -36,6 +36,12 @@ pub enum GiveUpReason {
     RetryAfterTooLong,
     /// All targets of a failover failed, or refused the call. A retry around the failover may start again with the first.
     TargetsExhausted,
+    /// The adaptive limit is reached, and its queue is full.
+    ConcurrencyLimited,
+    /// The client throttle rejected the call: the dependency accepts too few of them.
+    ClientThrottled,
+    /// A chaos policy of a test made the call fail.
+    Chaos,
 }
 
 impl GiveUpReason {
@@ -55,6 +61,9 @@ impl GiveUpReason {
             GiveUpReason::Nested => "nested",
             GiveUpReason::RetryAfterTooLong => "retry_after_too_long",
             GiveUpReason::TargetsExhausted => "targets_exhausted",
+            GiveUpReason::ConcurrencyLimited => "concurrency_limited",
+            GiveUpReason::ClientThrottled => "client_throttled",
+            GiveUpReason::Chaos => "chaos",
         }
     }
 
@@ -64,7 +73,9 @@ impl GiveUpReason {
             GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
             | GiveUpReason::AboveBurst
-            | GiveUpReason::BulkheadFull => true,
+            | GiveUpReason::BulkheadFull
+            | GiveUpReason::ConcurrencyLimited
+            | GiveUpReason::ClientThrottled => true,
             GiveUpReason::Stopped
             | GiveUpReason::AttemptsExhausted
             | GiveUpReason::Deadline
@@ -73,7 +84,9 @@ impl GiveUpReason {
             | GiveUpReason::Cancelled
             | GiveUpReason::Nested
             | GiveUpReason::RetryAfterTooLong
-            | GiveUpReason::TargetsExhausted => false,
+            | GiveUpReason::TargetsExhausted
+            // Like a failure of the dependency: the other policies must not see the difference.
+            | GiveUpReason::Chaos => false,
         }
     }
 
@@ -94,6 +107,9 @@ impl GiveUpReason {
                 "the called service asked for a longer delay than the policy allows"
             }
             GiveUpReason::TargetsExhausted => "no target is left",
+            GiveUpReason::ConcurrencyLimited => "the adaptive limit is reached",
+            GiveUpReason::ClientThrottled => "the client throttle rejected the call",
+            GiveUpReason::Chaos => "a chaos policy made the call fail",
         }
     }
 }
@@ -135,6 +151,10 @@ impl Classify for Refused {
                 (Category::Throttled, false)
             }
             GiveUpReason::AboveBurst => (Category::Rejected, false),
+            GiveUpReason::ConcurrencyLimited => (Category::BulkheadFull, true),
+            // Each retry counts as a request, and would make the throttle reject more.
+            GiveUpReason::ClientThrottled => (Category::Throttled, false),
+            GiveUpReason::Chaos => (Category::Transient, true),
             // The outer retry repeats the call, including an attempt that timed out.
             GiveUpReason::Nested | GiveUpReason::TargetsExhausted => (Category::Unknown, true),
             GiveUpReason::Stopped | GiveUpReason::AttemptsExhausted => (Category::Unknown, false),
@@ -226,7 +246,10 @@ impl<E> Error<E> {
             | GiveUpReason::TargetsExhausted
             | GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
-            | GiveUpReason::BulkheadFull => true,
+            | GiveUpReason::BulkheadFull
+            | GiveUpReason::ConcurrencyLimited
+            | GiveUpReason::ClientThrottled
+            | GiveUpReason::Chaos => true,
         }
     }
 
@@ -245,7 +268,10 @@ impl<E> Error<E> {
             | GiveUpReason::CircuitOpen
             | GiveUpReason::RateLimited
             | GiveUpReason::AboveBurst
-            | GiveUpReason::BulkheadFull => false,
+            | GiveUpReason::BulkheadFull
+            | GiveUpReason::ConcurrencyLimited
+            | GiveUpReason::ClientThrottled
+            | GiveUpReason::Chaos => false,
         }
     }
 
@@ -412,7 +438,10 @@ impl<E: Classify> Classify for Error<E> {
                 | GiveUpReason::RateLimited
                 | GiveUpReason::AboveBurst
                 | GiveUpReason::BulkheadFull
-                | GiveUpReason::Cancelled,
+                | GiveUpReason::Cancelled
+                | GiveUpReason::ConcurrencyLimited
+                | GiveUpReason::ClientThrottled
+                | GiveUpReason::Chaos,
                 _,
             ) => self.0.refused.classify(),
         }

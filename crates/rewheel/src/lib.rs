@@ -34,10 +34,12 @@
 //! | retry one call | [`Retryable::retry`], with a [`Retry`] |
 //! | choose delays | [`Backoff`], [`Jitter`], or a preset such as [`Retry::EXTERNAL_API`] |
 //! | decide which errors are retried | [`Classify`], [`Class`], [`Category`], [`Matcher`] |
-//! | limit retries to a share of the calls | [`RetryBudget`] |
+//! | limit retries to a share of the calls | [`RetryBudget`], [`KeyedRetryBudget`] |
 //! | stop calling a service that is down | [`CircuitBreaker`], [`KeyedCircuitBreaker`] |
 //! | limit the rate of calls | [`RateLimiter`], [`KeyedRateLimiter`] |
-//! | limit concurrent calls | [`Bulkhead`] |
+//! | limit concurrent calls | [`Bulkhead`], [`KeyedBulkhead`] |
+//! | let the number of concurrent calls follow the dependency | [`AdaptiveLimit`] |
+//! | send fewer calls to a dependency that rejects them | [`ClientThrottle`] |
 //! | limit the time of a call | [`Timeout`] |
 //! | try a slow call a second time | [`Hedge`] |
 //! | call another target if one fails | [`Failover`], [`OutlierEjection`] |
@@ -77,6 +79,10 @@ mod breaker;
 mod limiter;
 mod bulkhead;
 mod timeout;
+mod adaptive;
+#[cfg(feature = "chaos")]
+mod chaos;
+mod throttle;
 mod pipeline;
 mod presets;
 mod hedge;
@@ -93,6 +99,7 @@ pub mod tower;
 #[cfg(feature = "axum")]
 pub mod axum;
 
+pub use self::adaptive::{AdaptiveLimit, AdaptiveLimitBuilder, AdaptivePermit};
 pub use self::backoff::{
     Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
 };
@@ -100,9 +107,11 @@ pub use self::breaker::{
     BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
     KeyedCircuitBreaker, OwnedPermit, Permit,
 };
-pub use self::budget::{RetryBudget, RetryBudgetBuilder};
-pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
+pub use self::budget::{KeyedRetryBudget, RetryBudget, RetryBudgetBuilder};
+pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit, KeyedBulkhead};
 pub use self::cancel::{CancelToken, Cancelled};
+#[cfg(feature = "chaos")]
+pub use self::chaos::{Chaos, ChaosBuilder, ChaosSwitch};
 pub use self::classify::{
     Category, Class, Classify, Code, Matcher, RetryAfter, StatusSet, StatusSetError,
     UnknownCategory, Verdict, grpc_pushback,
@@ -124,7 +133,7 @@ pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 pub use self::observer::LogObserver;
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
-pub use self::presets::ServiceClass;
+pub use self::presets::{ServiceClass, ServiceClassError};
 pub use self::random::Random;
 pub use self::retry::{
     Attempt, Call, FailedCall, Inner, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying,
@@ -132,6 +141,9 @@ pub use self::retry::{
 };
 pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
+pub use self::throttle::{
+    ClientThrottle, ClientThrottleBuilder, KeyedClientThrottle, ThrottlePermit,
+};
 pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. You need not name them.

@@ -4,6 +4,7 @@ pub(crate) mod gcra;
 mod sliding;
 mod waiting;
 mod keyed;
+mod keyed_waiting;
 mod checked;
 
 pub use self::keyed::KeyedRateLimiter;
@@ -356,6 +357,11 @@ impl RateLimiterBuilder {
     /// Creates the limiter with all its tokens.
     pub fn build(mut self) -> RateLimiter {
         self.adapt_to_clock();
+        self.build_adapted()
+    }
+
+    /// As `build`, for settings that fit the clock already.
+    fn build_adapted(self) -> RateLimiter {
         let state = match self.rule {
             Rule::Bucket(bucket) => {
                 let resolution = nanos(self.clock.resolution());

@@ -224,4 +224,20 @@ pub enum Event<'a> {
         /// For how long.
         ejected_for: Duration,
     },
+    /// An adaptive limit was built, or has changed. If it was built, both values are the same.
+    LimitChanged {
+        /// Name of the limit.
+        name: &'a str,
+        /// The limit before.
+        from: usize,
+        /// The limit after.
+        to: usize,
+    },
+    /// A chaos policy has changed a call: made it fail, wait, or hang.
+    ChaosInjected {
+        /// Name of the policy.
+        name: &'a str,
+        /// What happens to the call: `fail`, `delay` or `hang`.
+        fault: &'static str,
+    },
 }

@@ -1,6 +1,7 @@
 //! Pipeline: composes policies around a call.
 
 mod keyed;
+mod guard;
 mod call;
 mod machine;
 mod run;
@@ -15,9 +16,10 @@ pub use self::keyed::OwnedKey;
 pub use self::keyed::{NoKey, Policies, WithKey};
 pub use self::run::Run;
 
+use self::guard::Guard;
 use self::keyed::{Keyed, KeyedStep};
 use crate::breaker::CircuitBreaker;
-use crate::budget::RetryBudget;
+use crate::budget::{KeyedRetryBudget, RetryBudget};
 use crate::bulkhead::Bulkhead;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
@@ -60,6 +62,7 @@ pub struct Pipeline<K = NoKey> {
     plan: Arc<Plan>,
     /// The keyed steps of the plan; `None` if there are none.
     keyed: Option<Arc<Vec<KeyedStep<K>>>>,
+    keyed_budget: Option<Arc<KeyedRetryBudget<K>>>,
 }
 
 /// The steps of a [`Pipeline`] and what they have in common, without what depends on a key.
@@ -68,6 +71,8 @@ struct Plan {
     name: Cow<'static, str>,
     steps: Vec<Step>,
     budget: Option<RetryBudget>,
+    /// The description of the budgets of keys, if each key has its own.
+    keyed_budget: Option<String>,
     statistics: Option<Statistics>,
     clock: Clock,
     random: Random,
@@ -89,6 +94,7 @@ enum Step {
     Bulkhead(Bulkhead),
     AttemptTimeout(Duration),
     Keyed(Keyed),
+    Guard(Guard),
 }
 
 /// The most steps a pipeline can have.
@@ -213,7 +219,8 @@ impl<K> Pipeline<K> {
             | Step::CircuitBreaker(_)
             | Step::Bulkhead(_)
             | Step::AttemptTimeout(_)
-            | Step::Keyed(_) => None,
+            | Step::Keyed(_)
+            | Step::Guard(_) => None,
         });
         let attempts_max = retries.fold(1, u32::saturating_mul);
         (&self.plan.name, attempts_max, self.plan.observer.clone())
@@ -229,6 +236,7 @@ impl<K> Pipeline<K> {
         change(plan);
         plan.does_anything = !plan.steps.is_empty()
             || plan.budget.is_some()
+            || plan.keyed_budget.is_some()
             || plan.statistics.is_some()
             || plan.observer.is_some()
             || plan.clock.is_manual();
@@ -248,9 +256,11 @@ impl Plan {
             Step::AttemptTimeout(_) | Step::Timeout(_) | Step::Retry(_) => {
                 !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
             }
-            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) | Step::Keyed(_) => {
-                false
-            }
+            Step::RateLimiter(_)
+            | Step::CircuitBreaker(_)
+            | Step::Bulkhead(_)
+            | Step::Keyed(_)
+            | Step::Guard(_) => false,
         }
     }
 

@@ -217,6 +217,11 @@ impl ServiceClass {
         ServiceClass::ALL.into_iter().find(|class| class.name == name)
     }
 
+    /// Returns the names of all classes, for error messages and help texts.
+    fn names() -> String {
+        ServiceClass::ALL.map(|class| format!("`{}`", class.name)).join(", ")
+    }
+
     /// Returns its retry policy, with the timeout of an attempt and the total time limit.
     pub const fn retry(&self) -> Retry {
         leaves_time(
@@ -276,6 +281,42 @@ impl ServiceClass {
             .rate_limiter(&limiter)
             .circuit_breaker(&breaker)
             .attempt_timeout(self.attempt_timeout)
+    }
+}
+
+/// Error: the text does not name a service class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a service class: use one of {}", ServiceClass::names())]
+pub struct ServiceClassError {
+    text: String,
+}
+
+impl std::str::FromStr for ServiceClass {
+    type Err = ServiceClassError;
+
+    /// Parses the name of a class.
+    ///
+    /// ```
+    /// use rewheel::ServiceClass;
+    ///
+    /// assert_eq!("critical".parse(), Ok(ServiceClass::CRITICAL));
+    /// let error = "Critical".parse::<ServiceClass>().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "`Critical` is not a service class: use one of `critical`, `standard`, `batch`"
+    /// );
+    /// ```
+    fn from_str(text: &str) -> Result<ServiceClass, ServiceClassError> {
+        let class = ServiceClass::preset(text.trim());
+        class.ok_or_else(|| ServiceClassError { text: text.to_owned() })
+    }
+}
+
+/// A class reads as its name. It is not written, because its numbers may have been changed.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for ServiceClass {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<ServiceClass, D::Error> {
+        crate::text::deserialize(from, str::parse)
     }
 }
 

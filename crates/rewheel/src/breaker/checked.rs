@@ -158,6 +158,14 @@ pub(super) const fn probe_timeout(timeout: Duration) -> Checked<Duration> {
     Ok(timeout)
 }
 
+pub(super) const fn retry_after_max(time_max: Duration) -> Checked<Duration> {
+    const DAY: u64 = 86_400;
+    if time_max.is_zero() || time_max.as_secs() > DAY {
+        return Err(not_allowed!("open_for_retry_after", "use a time above zero, at most 1d"));
+    }
+    Ok(time_max)
+}
+
 const fn positive(ratio: f64) -> Option<Ratio> {
     match Ratio::new(ratio) {
         // Finer than a ratio is kept: as little as there can be is still something.
@@ -295,6 +303,19 @@ impl CircuitBreakerBuilder {
         timeout: Duration,
     ) -> Result<CircuitBreakerBuilder, SettingError> {
         self.probe_timeout = probe_timeout(timeout).map_err(|rule| rule.with(text(timeout)))?;
+        Ok(self)
+    }
+
+    /// As [`open_for_retry_after`](CircuitBreakerBuilder::open_for_retry_after), without the panic.
+    ///
+    /// # Errors
+    /// Rejects a time of zero or above a day.
+    pub fn try_open_for_retry_after(
+        mut self,
+        time_max: Duration,
+    ) -> Result<CircuitBreakerBuilder, SettingError> {
+        let checked = retry_after_max(time_max);
+        self.retry_after_max = checked.map_err(|rule| rule.with(text(time_max)))?;
         Ok(self)
     }
 

@@ -97,6 +97,8 @@ pub struct CircuitBreakerBuilder {
     pub(super) probe_timeout: Duration,
     pub(super) counts_calls: bool,
     pub(super) counts_dropped: bool,
+    /// Zero: what the service asks for does not matter.
+    pub(super) retry_after_max: Duration,
     pub(super) name: Cow<'static, str>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -113,6 +115,7 @@ impl CircuitBreakerBuilder {
             probe_timeout: Duration::from_secs(60),
             counts_calls: false,
             counts_dropped: false,
+            retry_after_max: Duration::ZERO,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             random: Random::thread(),
@@ -169,6 +172,37 @@ impl CircuitBreakerBuilder {
     #[track_caller]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
         self.open = valid(checked::open_backoff(backoff));
+        self
+    }
+
+    /// Stays open as long as the called service asks, at most this long: the time of a `Retry-After` header or of a gRPC
+    /// push-back, in any failure that the breaker counted. It only makes the open time longer, never shorter. Off by default.
+    ///
+    /// ```
+    /// use rewheel::{Category, CircuitBreaker, Class, Classify, ManualClock, minutes, seconds};
+    ///
+    /// struct Overloaded;
+    /// impl Classify for Overloaded {
+    ///     fn classify(&self) -> Class {
+    ///         Class::retry_after(Category::Throttled, seconds(90))
+    ///     }
+    /// }
+    ///
+    /// let clock = ManualClock::new();
+    /// let breaker = CircuitBreaker::consecutive(1).open_for(seconds(10)).open_for_retry_after(minutes(5));
+    /// let breaker = breaker.clock(&clock).build();
+    /// breaker.acquire()?.record(&Err::<(), _>(Overloaded));
+    /// assert_eq!(breaker.snapshot().retry_in, Some(seconds(90)));
+    /// # Ok::<_, rewheel::Refused>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if the time is zero or above a day: a wrong header must not switch a dependency off for longer. In a constant that
+    /// is a compile error.
+    #[must_use]
+    #[track_caller]
+    pub const fn open_for_retry_after(mut self, time_max: Duration) -> CircuitBreakerBuilder {
+        self.retry_after_max = valid(checked::retry_after_max(time_max));
         self
     }
 
@@ -291,9 +325,13 @@ impl std::fmt::Display for CircuitBreakerBuilder {
             write!(f, ", or at {} over {}", slow.ratio, text(slow.over))?;
         }
         match self.open.as_exactly() {
-            Some(time) => write!(f, ", for {}", text(time)),
-            None => write!(f, ", for {}", self.open),
+            Some(time) => write!(f, ", for {}", text(time))?,
+            None => write!(f, ", for {}", self.open)?,
         }
+        if !self.retry_after_max.is_zero() {
+            write!(f, ", or as Retry-After says up to {}", text(self.retry_after_max))?;
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::config::{CircuitBreakerBuilder, Needs, Threshold, Trip, When};
 use super::totals::Totals;
 use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
+use crate::classify::{Class, Classify, Verdict};
 use crate::clock::Moment;
 use crate::error::{GiveUpReason, Refused};
 use crate::observer::{Event, refused};
@@ -20,6 +21,8 @@ pub(crate) struct Machine {
     word: OwnLine<AtomicU64>,
     /// When an open breaker lets a probe pass. Written before the word that says that it is open.
     open_until: AtomicU64,
+    /// Until when the called service asked its callers to stay away.
+    asked_until: AtomicU64,
     window: Window,
     cold: Mutex<Cold>,
     totals: Totals,
@@ -71,6 +74,7 @@ impl Machine {
         Machine {
             word: OwnLine(AtomicU64::new(Word::new(0, Phase::Closed).0)),
             open_until: AtomicU64::new(0),
+            asked_until: AtomicU64::new(0),
             window,
             cold: Mutex::new(Cold::default()),
             totals: Totals::new(config.counts_calls),
@@ -160,6 +164,34 @@ impl Machine {
         let token = Token { epoch: word.epoch(), probe: probe.id, started: now };
         cold.probes.push(probe);
         Some(Ok(token))
+    }
+
+    /// Returns what a result says about the dependency, and remembers how long its service asked callers to stay away.
+    #[inline]
+    pub(crate) fn judge<T, E: Classify>(&self, result: &Result<T, E>) -> Option<Outcome> {
+        match result {
+            Ok(_) => Some(Outcome::Success),
+            Err(error) => self.judge_class(&error.classify()),
+        }
+    }
+
+    /// As [`judge`](Machine::judge). Must be called before the outcome is recorded, which may open the breaker.
+    #[inline]
+    pub(crate) fn judge_class(&self, class: &Class) -> Option<Outcome> {
+        let outcome = Outcome::of_class(class);
+        if let (Verdict::RetryAfter(delay), Some(Outcome::Failure)) = (class.verdict, outcome) {
+            self.hear(delay);
+        }
+        outcome
+    }
+
+    #[cold]
+    fn hear(&self, delay: Duration) {
+        let time = delay.min(self.config.retry_after_max);
+        if !time.is_zero() {
+            let until = self.config.clock.now().plus(time);
+            self.asked_until.fetch_max(until.as_nanos(), Ordering::Relaxed);
+        }
     }
 
     /// Counts a finished call; `None` releases its permit without counting.
@@ -312,10 +344,12 @@ impl Machine {
                 let open = &self.config.open;
                 let nanos = open.draw(cold.openings, None, Ratio::ONE, &self.config.random);
                 let until = self.config.clock.now().plus(Duration::from_nanos(nanos));
-                self.open_until.store(until.as_nanos(), Ordering::Release);
+                let asked = self.asked_until.load(Ordering::Relaxed);
+                self.open_until.store(until.as_nanos().max(asked), Ordering::Release);
             }
             Phase::Closed => {
                 cold.openings = 0;
+                self.asked_until.store(0, Ordering::Relaxed);
                 self.window.clear(next);
             }
             Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => {}

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::machine::{Machine, Token};
-use crate::classify::Classify;
+use crate::classify::{Class, Classify};
 use std::sync::Arc;
 
 /// The permit for one call, which must report its result.
@@ -45,7 +45,8 @@ macro_rules! recording {
             /// Classifies a result, and records it as a success or a failure of the dependency.
             #[inline]
             pub fn record<T, E: Classify>(self, result: &Result<T, E>) {
-                self.finish(Outcome::of(result));
+                let outcome = self.machine.judge(result);
+                self.finish(outcome);
             }
 
             /// Records a success.
@@ -58,6 +59,12 @@ macro_rules! recording {
             #[inline]
             pub fn failure(self) {
                 self.finish(Some(Outcome::Failure));
+            }
+
+            /// As [`record`](Self::record), for a result that is classified already.
+            pub(crate) fn finish_class(self, class: Option<&Class>) {
+                let outcome = class.and_then(|class| self.machine.judge_class(class));
+                self.finish(outcome);
             }
 
             #[inline]

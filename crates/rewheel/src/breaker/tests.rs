@@ -14,6 +14,8 @@ mod windows;
 mod calls;
 #[cfg(not(loom))]
 mod keyed;
+#[cfg(not(loom))]
+mod retry_after;
 #[cfg(loom)]
 mod loom_breaker;
 

@@ -4,3 +4,5 @@
 mod allowance;
 #[cfg(loom)]
 mod loom_budget;
+#[cfg(not(loom))]
+mod keyed;

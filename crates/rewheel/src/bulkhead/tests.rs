@@ -2,5 +2,7 @@
 
 #[cfg(not(loom))]
 mod slots;
+#[cfg(not(loom))]
+mod keyed;
 #[cfg(loom)]
 mod loom_bulkhead;

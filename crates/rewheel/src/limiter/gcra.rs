@@ -79,6 +79,19 @@ impl Gcra {
         self
     }
 
+    pub(crate) fn burst(&self) -> u64 {
+        self.bucket.burst()
+    }
+
+    /// Returns when the bucket is full again.
+    pub(crate) fn full_at(&self) -> u64 {
+        self.full_at.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_full_at(&self, full_at: u64) {
+        self.full_at.store(full_at, Ordering::Relaxed);
+    }
+
     /// Returns how many tokens can be taken now.
     pub(crate) fn available(&self, now: Moment) -> u64 {
         let full_at = self.full_at.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! One rate limit per key.
 
 use super::sliding::Sliding;
-use super::{RateLimiterBuilder, Rule, refusal};
+use super::{RateLimiter, RateLimiterBuilder, Rule, refusal};
 use crate::clock::Moment;
 use crate::duration::nanos;
 use crate::error::Refused;
@@ -28,21 +28,30 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct KeyedRateLimiter<K> {
-    shared: Arc<Shared<K>>,
+    pub(super) shared: Arc<Shared<K>>,
 }
 
 #[derive(Debug)]
-struct Shared<K> {
-    states: Keyed<K, State>,
-    config: RateLimiterBuilder,
+pub(super) struct Shared<K> {
+    pub(super) states: Keyed<K, State>,
+    pub(super) config: RateLimiterBuilder,
     resolution: u64,
 }
 
-#[derive(Clone, Debug)]
-enum State {
+#[derive(Debug)]
+pub(super) enum State {
     /// When the bucket is full again.
     Bucket(u64),
     Window(Box<Sliding>),
+    /// Callers wait, or have waited.
+    Line(RateLimiter),
+}
+
+/// A copy does not share a line: the map copies the shared state for a new key.
+impl Clone for State {
+    fn clone(&self) -> State {
+        self.without_line()
+    }
 }
 
 impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
@@ -83,14 +92,18 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
             key,
             || shared.fresh_state(),
             |state| shared.is_fresh(state, now),
-            |state| shared.take(state, n, now),
+            |state| match state.line_in_use() {
+                Some(line) => Err(Wait::InLine(line)),
+                None => shared.take(state, n, now).map_err(Wait::Nanos),
+            },
         );
         match taken {
+            Err(Wait::InLine(line)) => line.check_n(n),
             Ok(()) => {
                 shared.config.admitted(std::time::Duration::ZERO);
                 Ok(())
             }
-            Err(wait) => {
+            Err(Wait::Nanos(wait)) => {
                 let refusal = refusal(&shared.config.rule, n, wait);
                 Err(refused(shared.config.observer.as_ref(), &shared.config.name, refusal))
             }
@@ -116,18 +129,32 @@ impl<K> KeyedRateLimiter<K> {
     pub(crate) fn describe(&self) -> String {
         self.shared.config.to_string()
     }
+
+    pub(crate) fn wait_max(&self) -> Option<std::time::Duration> {
+        (self.shared.config.wait_max < std::time::Duration::MAX)
+            .then_some(self.shared.config.wait_max)
+    }
+}
+
+/// Why a key has no tokens now.
+enum Wait {
+    Nanos(u64),
+    InLine(RateLimiter),
 }
 
 impl<K> Shared<K> {
-    fn fresh_state(&self) -> State {
+    pub(super) fn fresh_state(&self) -> State {
         match self.config.rule {
             Rule::Bucket(_) => State::Bucket(0),
             Rule::Window(_) => State::Window(Box::new(Sliding::new())),
         }
     }
 
-    fn is_fresh(&self, state: &State, now: Moment) -> bool {
+    pub(super) fn is_fresh(&self, state: &State, now: Moment) -> bool {
         match (state, self.config.rule) {
+            (State::Line(line), _) => {
+                Arc::strong_count(&line.shared) == 1 && self.is_fresh(&state.without_line(), now)
+            }
             (State::Bucket(full_at), _) => *full_at <= now.as_nanos(),
             (State::Window(window), Rule::Window(limit)) => {
                 Sliding::clone(window).is_fresh(limit, now)
@@ -137,7 +164,7 @@ impl<K> Shared<K> {
     }
 
     #[inline]
-    fn take(&self, state: &mut State, n: u32, now: Moment) -> Result<(), u64> {
+    pub(super) fn take(&self, state: &mut State, n: u32, now: Moment) -> Result<(), u64> {
         let n = u64::from(n);
         match (state, self.config.rule) {
             (State::Bucket(full_at), Rule::Bucket(bucket)) => {
@@ -148,7 +175,8 @@ impl<K> Shared<K> {
             (State::Window(window), Rule::Window(limit)) if n <= limit.calls => {
                 window.take(limit, n, now).map_err(nanos)
             }
-            (State::Bucket(_) | State::Window(_), Rule::Bucket(_) | Rule::Window(_)) => Err(0),
+            // A line is asked outside of the lock.
+            (State::Bucket(_) | State::Window(_) | State::Line(_), _) => Err(0),
         }
     }
 }

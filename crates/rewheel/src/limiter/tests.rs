@@ -9,6 +9,8 @@ mod line;
 #[cfg(not(loom))]
 mod keyed;
 #[cfg(not(loom))]
+mod keyed_waiting;
+#[cfg(not(loom))]
 mod threads;
 #[cfg(loom)]
 mod loom_limiter;

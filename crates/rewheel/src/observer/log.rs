@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 ///
 /// | level | message |
 /// | --- | --- |
-/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused`, `hedge started`, `hedge won`, `failed over` |
+/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused`, `hedge started`, `hedge won`, `failed over`, `adaptive limit changed`, `chaos injected` |
 /// | info | `circuit breaker closed`, `circuit breaker half open`, `fallback used`, `stale value served` |
 /// | warn | `call gave up`, `circuit breaker opened`, `fallback failed`, `target ejected` |
 ///
@@ -68,6 +68,13 @@ impl Observer for LogObserver {
             Event::GaveUp { name, why, attempts, elapsed } => {
                 let (reason, elapsed_ms) = (why.as_str(), millis(elapsed));
                 warn!(target: TARGET, name, reason, attempts, elapsed_ms, "call gave up");
+            }
+            Event::LimitChanged { name, from, to } if from != to => {
+                debug!(target: TARGET, name, from, to, "adaptive limit changed");
+            }
+            Event::LimitChanged { .. } => {}
+            Event::ChaosInjected { name, fault } => {
+                debug!(target: TARGET, name, fault, "chaos injected");
             }
             Event::Refused { name, why, retry_in } => {
                 let (reason, retry_in_ms) = (why.as_str(), retry_in.map(millis));

@@ -39,7 +39,7 @@ pub struct Meter {
 
 impl Meter {
     /// Every instrument.
-    pub const ALL: [Meter; 20] = [
+    pub const ALL: [Meter; 24] = [
         RETRY_ATTEMPTS,
         RETRY_SUCCESSES,
         RETRY_FAILURES,
@@ -60,7 +60,25 @@ impl Meter {
         LAST_GOOD_SERVED,
         FAILOVER_SWITCHES,
         FAILOVER_EJECTIONS,
+        ADAPTIVE_LIMIT,
+        ADAPTIVE_REJECTED,
+        THROTTLE_REJECTED,
+        CHAOS_INJECTED,
     ];
+
+    /// Returns the name that Prometheus exporters give it: with underscores, the unit and, for a counter, `_total`. A histogram
+    /// has this name with `_bucket`, `_sum` and `_count`.
+    ///
+    /// ```
+    /// let names: Vec<String> = rewheel::otel::Meter::ALL.iter().map(|meter| meter.prometheus()).collect();
+    /// assert!(names.iter().any(|name| name == "retry_attempts_total"));
+    /// assert!(names.iter().any(|name| name == "retry_backoff_duration_seconds"));
+    /// ```
+    pub fn prometheus(&self) -> String {
+        let unit = if self.unit == "s" { "_seconds" } else { "" };
+        let total = if self.form == "counter" { "_total" } else { "" };
+        format!("{}{unit}{total}", self.name.replace('.', "_"))
+    }
 
     const fn new(
         (name, form, unit): (&'static str, &'static str, &'static str),
@@ -125,7 +143,27 @@ const REQUEST_DURATION: Meter = Meter::new(
 const QUEUE_WAIT: Meter = Meter::new(
     ("queue.wait_time", "histogram", "s"),
     &["policy"],
-    "Time that calls waited for a rate limiter or a bulkhead.",
+    "Time that calls waited for a rate limiter, a bulkhead or an adaptive limit.",
+);
+const ADAPTIVE_LIMIT: Meter = Meter::new(
+    ("adaptive_limit.limit", "gauge", "{call}"),
+    &[],
+    "Concurrent calls that the adaptive limit allows now.",
+);
+const ADAPTIVE_REJECTED: Meter = Meter::new(
+    ("adaptive_limit.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by the adaptive limit.",
+);
+const THROTTLE_REJECTED: Meter = Meter::new(
+    ("client_throttle.rejected", "counter", "{call}"),
+    &[],
+    "Calls rejected by the client throttle.",
+);
+const CHAOS_INJECTED: Meter = Meter::new(
+    ("chaos.injected", "counter", "{call}"),
+    &["fault"],
+    "Calls changed by a chaos policy.",
 );
 
 const HEDGE_STARTED: Meter =
@@ -187,6 +225,10 @@ pub struct Metrics {
     allowed: Counter<u64>,
     rejected: Counter<u64>,
     bulkhead_rejected: Counter<u64>,
+    limit: Gauge<u64>,
+    limit_rejected: Counter<u64>,
+    throttled: Counter<u64>,
+    chaos: Counter<u64>,
     names: Names,
     duration: Histogram<f64>,
     wait: Histogram<f64>,
@@ -231,6 +273,14 @@ impl Metrics {
             allowed: count(LIMIT_ALLOWED),
             rejected: count(LIMIT_REJECTED),
             bulkhead_rejected: count(BULKHEAD_REJECTED),
+            limit: meter
+                .u64_gauge(ADAPTIVE_LIMIT.name)
+                .with_unit(ADAPTIVE_LIMIT.unit)
+                .with_description(ADAPTIVE_LIMIT.help)
+                .build(),
+            limit_rejected: count(ADAPTIVE_REJECTED),
+            throttled: count(THROTTLE_REJECTED),
+            chaos: count(CHAOS_INJECTED),
             names: Names::default(),
             duration: seconds(REQUEST_DURATION),
             wait: seconds(QUEUE_WAIT),
@@ -266,8 +316,13 @@ impl Metrics {
                 self.rejected.add(1, &[self.names.label(name)])
             }
             GiveUpReason::BulkheadFull => self.bulkhead_rejected.add(1, &[self.names.label(name)]),
+            GiveUpReason::ConcurrencyLimited => {
+                self.limit_rejected.add(1, &[self.names.label(name)]);
+            }
+            GiveUpReason::ClientThrottled => self.throttled.add(1, &[self.names.label(name)]),
             // These are counted as the reason of a failed call.
-            GiveUpReason::BudgetExhausted
+            GiveUpReason::Chaos
+            | GiveUpReason::BudgetExhausted
             | GiveUpReason::RetryAfterTooLong
             | GiveUpReason::TargetsExhausted
             | GiveUpReason::Stopped
@@ -289,8 +344,12 @@ impl Metrics {
     }
 
     fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
-        let policy = if by == GiveUpReason::BulkheadFull { "bulkhead" } else { "rate_limiter" };
-        if by != GiveUpReason::BulkheadFull {
+        let policy = match by {
+            GiveUpReason::BulkheadFull => "bulkhead",
+            GiveUpReason::ConcurrencyLimited => "adaptive_limit",
+            _ => "rate_limiter",
+        };
+        if by == GiveUpReason::RateLimited {
             self.allowed.add(1, &[self.names.label(name)]);
         }
         self.wait.record(
@@ -316,6 +375,12 @@ impl Observer for Metrics {
             Event::Refused { name, why, .. } => self.refused(name, why),
             Event::Admitted { name, by, waited } => self.admitted(name, by, waited),
             Event::BreakerBuilt { name, state } => self.is_in(name, state),
+            Event::LimitChanged { name, to, .. } => {
+                self.limit.record(to as u64, &[self.names.label(name)]);
+            }
+            Event::ChaosInjected { name, fault } => {
+                self.chaos.add(1, &[self.names.label(name), KeyValue::new("fault", fault)]);
+            }
             Event::BreakerChanged { name, from, to } => {
                 self.is_in(name, to);
                 let between =

@@ -153,7 +153,9 @@ impl Observer for Trace {
             | Event::FallbackFailed { .. }
             | Event::LastGoodServed { .. }
             | Event::FailedOver { .. }
-            | Event::TargetEjected { .. } => {}
+            | Event::TargetEjected { .. }
+            | Event::LimitChanged { .. }
+            | Event::ChaosInjected { .. } => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Describes the effect of a pipeline: calls, times and risks.
 
+use super::guard::Guard;
 use super::keyed::{Keyed, KeyedKind};
 use super::{Pipeline, Plan, Step};
 use crate::breaker::Needs;
@@ -74,6 +75,12 @@ pub enum Warning {
     /// A probe that hangs loses its slot before it ends, so its failure does not open the breaker
     /// again.
     ProbeTimeoutNotAboveAttemptTimeout,
+    /// The throttle counts one request for a whole series of attempts, and cannot stop the series.
+    ThrottleOutsideRetry,
+    /// The limit measures a series of attempts with its delays, not the dependency.
+    AdaptiveLimitOutsideRetry,
+    /// A test may make the calls of this pipeline fail.
+    HasChaos,
 }
 
 impl fmt::Display for Warning {
@@ -125,6 +132,13 @@ impl fmt::Display for Warning {
                 "the probe timeout of the circuit breaker is not longer than an attempt: a probe that hangs does not \
                  open the breaker again; make the probe timeout longer"
             }
+            Warning::ThrottleOutsideRetry => {
+                "client throttle outside of retry: it counts one request for a whole series of attempts; move it inside the retry"
+            }
+            Warning::AdaptiveLimitOutsideRetry => {
+                "adaptive limit outside of retry: it measures the delays between attempts; move it inside the retry"
+            }
+            Warning::HasChaos => "chaos step: tests can make these calls fail; remove it from production code",
         })
     }
 }
@@ -135,7 +149,10 @@ impl Explanation {
             steps: plan.steps.iter().map(Step::to_string).collect(),
             time_max: time_max(&plan.steps),
             amplification_max: amplification_max(&plan.steps),
-            retry_budget: plan.budget.as_ref().map(ToString::to_string),
+            retry_budget: match &plan.budget {
+                _ if plan.keyed_budget.is_some() => plan.keyed_budget.clone(),
+                budget => budget.as_ref().map(ToString::to_string),
+            },
             warnings: warnings(plan),
         }
     }
@@ -180,6 +197,7 @@ impl fmt::Display for Step {
                 write!(f, "rate limiter{}: {}", quoted(limiter.name()), limiter.describe())
             }
             Step::Keyed(keyed) => write!(f, "{keyed}"),
+            Step::Guard(guard) => write!(f, "{guard}"),
             Step::Bulkhead(bulkhead) => {
                 write!(f, "bulkhead{}: {}", quoted(bulkhead.name()), bulkhead.describe())
             }
@@ -195,8 +213,11 @@ fn time_max(steps: &[Step]) -> Option<Duration> {
         Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
             Some(inside.map_or(*limit, |inside| inside.min(*limit)))
         }
-        // A keyed limiter does not wait.
-        Step::CircuitBreaker(_) | Step::Keyed(_) => inside,
+        Step::CircuitBreaker(_) => inside,
+        Step::Keyed(keyed) if keyed.wait_max == Some(Duration::ZERO) => inside,
+        Step::Keyed(keyed) => inside?.checked_add(keyed.wait_max?),
+        Step::Guard(guard) if guard.time_max() == Some(Duration::ZERO) => inside,
+        Step::Guard(guard) => inside?.checked_add(guard.time_max()?),
         Step::RateLimiter(limiter) => inside?.checked_add(limiter.wait_max()?),
         Step::Bulkhead(bulkhead) => inside?.checked_add(bulkhead.wait_max()?),
         Step::Retry(retry) => {
@@ -220,7 +241,8 @@ fn amplification_max(steps: &[Step]) -> u64 {
             | Step::CircuitBreaker(_)
             | Step::RateLimiter(_)
             | Step::Bulkhead(_)
-            | Step::Keyed(_) => 1,
+            | Step::Keyed(_)
+            | Step::Guard(_) => 1,
         })
         .fold(1, u64::saturating_mul)
 }
@@ -244,7 +266,10 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
                 warn_about_breaker(plan, step, outside, &mut warn);
             }
             _ if step.is_limiter() && is_outside_retry => warn(Warning::LimiterOutsideRetry),
-            Step::Bulkhead(_) if is_outside_retry => warn(Warning::BulkheadOutsideRetry),
+            _ if step.is_bulkhead() && is_outside_retry => warn(Warning::BulkheadOutsideRetry),
+            Step::Guard(_) | Step::Keyed(Keyed { kind: KeyedKind::ClientThrottle, .. }) => {
+                warn_about_guard(step, is_outside_retry, &mut warn);
+            }
             Step::Timeout(_) if is_inside_retry => warn(Warning::TimeoutInsideRetry),
             Step::AttemptTimeout(_) if is_outside_retry => {
                 warn(Warning::AttemptTimeoutOutsideRetry);
@@ -279,6 +304,21 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
     warnings
 }
 
+/// Warns about a guard that does not do what it is for.
+fn warn_about_guard(step: &Step, is_outside_retry: bool, warn: &mut impl FnMut(Warning)) {
+    match step {
+        Step::Guard(Guard::Adaptive(_)) if is_outside_retry => {
+            warn(Warning::AdaptiveLimitOutsideRetry);
+        }
+        #[cfg(feature = "chaos")]
+        Step::Guard(Guard::Chaos(_)) => warn(Warning::HasChaos),
+        Step::Guard(Guard::Throttle(_)) | Step::Keyed(_) if is_outside_retry => {
+            warn(Warning::ThrottleOutsideRetry);
+        }
+        _ => {}
+    }
+}
+
 /// Warns about a breaker that does not fit the retries around it, or the time of an attempt.
 fn warn_about_breaker(
     plan: &Plan,
@@ -294,9 +334,11 @@ fn warn_about_breaker(
     let limits = plan.steps.iter().flat_map(|step| match step {
         Step::Retry(retry) => [retry.attempt_timeout_limit(), retry.deadline_limit()],
         Step::Timeout(limit) | Step::AttemptTimeout(limit) => [Some(*limit), None],
-        Step::CircuitBreaker(_) | Step::RateLimiter(_) | Step::Bulkhead(_) | Step::Keyed(_) => {
-            [None, None]
-        }
+        Step::CircuitBreaker(_)
+        | Step::RateLimiter(_)
+        | Step::Bulkhead(_)
+        | Step::Keyed(_)
+        | Step::Guard(_) => [None, None],
     });
     match limits.flatten().min() {
         None if plan.repeats() => {} // The retry is warned about.
@@ -339,7 +381,8 @@ impl Step {
             | Step::Retry(_)
             | Step::RateLimiter(_)
             | Step::Bulkhead(_)
-            | Step::AttemptTimeout(_) => None,
+            | Step::AttemptTimeout(_)
+            | Step::Guard(_) => None,
         }
     }
 
@@ -350,6 +393,10 @@ impl Step {
         )
     }
 
+    const fn is_bulkhead(&self) -> bool {
+        matches!(self, Step::Bulkhead(_) | Step::Keyed(Keyed { kind: KeyedKind::Bulkhead, .. }))
+    }
+
     const fn limit(&self) -> Option<Duration> {
         match self {
             Step::Timeout(limit) | Step::AttemptTimeout(limit) => Some(*limit),
@@ -357,7 +404,8 @@ impl Step {
             | Step::CircuitBreaker(_)
             | Step::RateLimiter(_)
             | Step::Bulkhead(_)
-            | Step::Keyed(_) => None,
+            | Step::Keyed(_)
+            | Step::Guard(_) => None,
         }
     }
 }

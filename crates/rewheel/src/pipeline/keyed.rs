@@ -2,12 +2,16 @@
 
 use super::{Pipeline, Plan, Step};
 use crate::breaker::{KeyedCircuitBreaker, Needs, OwnedPermit};
+use crate::budget::{KeyedRetryBudget, RetryBudget};
+use crate::bulkhead::{Bulkhead, KeyedBulkhead};
 use crate::error::Refused;
-use crate::limiter::KeyedRateLimiter;
+use crate::limiter::{KeyedRateLimiter, RateLimiter};
+use crate::throttle::{ClientThrottle, Counted, KeyedClientThrottle};
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The key type of a [`Pipeline`] that has no keyed steps. This type has no values.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +22,26 @@ pub enum NoKey {}
 pub(super) enum KeyedStep<K> {
     CircuitBreaker(KeyedCircuitBreaker<K>),
     RateLimiter(KeyedRateLimiter<K>),
+    WaitingRateLimiter(KeyedRateLimiter<K>),
+    Bulkhead(KeyedBulkhead<K>),
+    ClientThrottle(KeyedClientThrottle<K>),
 }
+
+/// What a call got from the policy of its key.
+#[derive(Debug)]
+pub(super) enum Entered {
+    Nothing,
+    Permit(OwnedPermit),
+    Throttle(ClientThrottle, Counted),
+    /// A slot must be taken, in whose queue the call may wait.
+    Bulkhead(Bulkhead),
+    /// A token must be taken, in whose queue the call may wait.
+    Line(RateLimiter),
+}
+
+/// Hides [`Entered`], which only this crate uses.
+#[derive(Debug)]
+pub struct KeyedEntry(pub(super) Entered);
 
 /// Stands in a plan for a [`KeyedStep`].
 #[derive(Clone, Debug)]
@@ -28,6 +51,8 @@ pub(super) struct Keyed {
     pub(super) kind: KeyedKind,
     /// Of a breaker.
     pub(super) needs: Option<Needs>,
+    /// The maximum wait of a call, if it is limited.
+    pub(super) wait_max: Option<Duration>,
     name: String,
     text: String,
 }
@@ -36,6 +61,8 @@ pub(super) struct Keyed {
 pub(super) enum KeyedKind {
     CircuitBreaker,
     RateLimiter,
+    Bulkhead,
+    ClientThrottle,
 }
 
 impl fmt::Display for Keyed {
@@ -43,6 +70,8 @@ impl fmt::Display for Keyed {
         f.write_str(match self.kind {
             KeyedKind::CircuitBreaker => "circuit breaker",
             KeyedKind::RateLimiter => "rate limiter",
+            KeyedKind::Bulkhead => "bulkhead",
+            KeyedKind::ClientThrottle => "client throttle",
         })?;
         if !self.name.is_empty() {
             write!(f, " {:?}", self.name)?;
@@ -87,7 +116,7 @@ impl Pipeline {
     /// # }
     /// ```
     pub fn keyed<K>() -> Pipeline<K> {
-        Pipeline { plan: Arc::default(), keyed: None }
+        Pipeline { plan: Arc::default(), keyed: None, keyed_budget: None }
     }
 }
 
@@ -97,8 +126,8 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     pub fn circuit_breaker_keyed(self, breakers: &KeyedCircuitBreaker<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::CircuitBreaker, breakers.name().to_owned());
         let step = KeyedStep::CircuitBreaker(breakers.clone());
-        let of_it = (name, breakers.describe(), Some(breakers.needs()));
-        self.step_keyed(step, kind, of_it)
+        let needs = Some(breakers.needs());
+        self.step_keyed(step, kind, (name, breakers.describe()), needs, Some(Duration::ZERO))
     }
 
     /// Refuses a call if the limit of its key is reached. This step does not wait, but a retry
@@ -107,19 +136,71 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
     pub fn rate_limiter_keyed(self, limiters: &KeyedRateLimiter<K>) -> Pipeline<K> {
         let (kind, name) = (KeyedKind::RateLimiter, limiters.name().to_owned());
         let step = KeyedStep::RateLimiter(limiters.clone());
-        self.step_keyed(step, kind, (name, limiters.describe(), None))
+        let of_it = (name, limiters.describe());
+        self.step_keyed(step, kind, of_it, None, Some(Duration::ZERO))
+    }
+
+    /// Waits until the limiter of its key admits the call, as long as its
+    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows.
+    ///
+    /// ```
+    /// use rewheel::{ManualClock, Pipeline, RateLimiter, millis};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let clock = ManualClock::new();
+    /// let limits = RateLimiter::per_second(10).burst(1).clock(&clock).keyed::<String>(1_000);
+    /// let send = Pipeline::keyed().rate_limiter_keyed_waiting(&limits).clock(&clock);
+    /// for _ in 0..3 {
+    ///     let call = send.run(|_| async { Ok::<_, std::io::Error>(()) }).key("tenant");
+    ///     clock.drive(call).await.unwrap();
+    /// }
+    /// assert_eq!(clock.elapsed(), millis(200));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn rate_limiter_keyed_waiting(self, limiters: &KeyedRateLimiter<K>) -> Pipeline<K> {
+        let of_it = (limiters.name().to_owned(), limiters.describe());
+        let step = KeyedStep::WaitingRateLimiter(limiters.clone());
+        self.step_keyed(step, KeyedKind::RateLimiter, of_it, None, limiters.wait_max())
+    }
+
+    /// Waits for a slot of its key, if its [`queue_max`](crate::BulkheadBuilder::queue_max) and
+    /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
+    #[must_use]
+    pub fn bulkhead_keyed(self, bulkheads: &KeyedBulkhead<K>) -> Pipeline<K> {
+        let of_it = (bulkheads.name().to_owned(), bulkheads.describe());
+        let step = KeyedStep::Bulkhead(bulkheads.clone());
+        self.step_keyed(step, KeyedKind::Bulkhead, of_it, None, bulkheads.wait_max())
+    }
+
+    /// Rejects calls locally while the dependency accepts too few calls of their key. A rejection is not retried.
+    #[must_use]
+    pub fn client_throttle_keyed(self, throttles: &KeyedClientThrottle<K>) -> Pipeline<K> {
+        let of_it = (throttles.name().to_owned(), throttles.describe());
+        let step = KeyedStep::ClientThrottle(throttles.clone());
+        self.step_keyed(step, KeyedKind::ClientThrottle, of_it, None, Some(Duration::ZERO))
+    }
+
+    /// Limits retries by a budget of each key, instead of one for all calls.
+    #[must_use]
+    pub fn retry_budget_keyed(mut self, budgets: &KeyedRetryBudget<K>) -> Pipeline<K> {
+        let text = budgets.describe();
+        self.keyed_budget = Some(Arc::new(budgets.clone()));
+        self.set(|plan| plan.keyed_budget = Some(text))
     }
 
     fn step_keyed(
         mut self,
         step: KeyedStep<K>,
         kind: KeyedKind,
-        (name, text, needs): (String, String, Option<Needs>),
+        (name, text): (String, String),
+        needs: Option<Needs>,
+        wait_max: Option<Duration>,
     ) -> Pipeline<K> {
         let steps = Arc::make_mut(self.keyed.get_or_insert_default());
         let index = steps.len();
         steps.push(step);
-        self.step(Step::Keyed(Keyed { index, kind, needs, name, text }))
+        self.step(Step::Keyed(Keyed { index, kind, needs, wait_max, name, text }))
     }
 }
 
@@ -131,9 +212,12 @@ impl<K: Hash + Eq + Clone> Pipeline<K> {
 pub trait Policies: sealed::Sealed {
     #[doc(hidden)]
     fn plan(&self) -> PlanRef<'_>;
-    /// Asks a keyed step to let a call pass. A limiter has no permit to give back.
+    /// Asks a keyed step to let a call pass.
     #[doc(hidden)]
-    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused>;
+    fn enter(&self, index: usize) -> Result<KeyedEntry, Refused>;
+    /// Returns the retry budget of the key, if each key has its own.
+    #[doc(hidden)]
+    fn budget(&self) -> Option<RetryBudget>;
 }
 
 mod sealed {
@@ -154,8 +238,11 @@ impl Policies for Pipeline {
     fn plan(&self) -> PlanRef<'_> {
         PlanRef(&self.plan)
     }
-    fn enter(&self, _: usize) -> Result<Option<OwnedPermit>, Refused> {
-        Ok(None)
+    fn enter(&self, _: usize) -> Result<KeyedEntry, Refused> {
+        Ok(KeyedEntry(Entered::Nothing))
+    }
+    fn budget(&self) -> Option<RetryBudget> {
+        None
     }
 }
 
@@ -164,8 +251,11 @@ impl Policies for &Pipeline {
     fn plan(&self) -> PlanRef<'_> {
         PlanRef(&self.plan)
     }
-    fn enter(&self, _: usize) -> Result<Option<OwnedPermit>, Refused> {
-        Ok(None)
+    fn enter(&self, _: usize) -> Result<KeyedEntry, Refused> {
+        Ok(KeyedEntry(Entered::Nothing))
+    }
+    fn budget(&self) -> Option<RetryBudget> {
+        None
     }
 }
 
@@ -193,8 +283,12 @@ where
         PlanRef(&self.pipeline.plan)
     }
 
-    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused> {
+    fn enter(&self, index: usize) -> Result<KeyedEntry, Refused> {
         self.pipeline.enter_keyed(index, self.key)
+    }
+
+    fn budget(&self) -> Option<RetryBudget> {
+        self.pipeline.keyed_budget.as_ref().map(|budgets| budgets.get(self.key))
     }
 }
 
@@ -212,22 +306,39 @@ impl<K: Hash + Eq + Clone> Policies for OwnedKey<K> {
         PlanRef(&self.pipeline.plan)
     }
 
-    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused> {
+    fn enter(&self, index: usize) -> Result<KeyedEntry, Refused> {
         self.pipeline.enter_keyed(index, &self.key)
+    }
+
+    fn budget(&self) -> Option<RetryBudget> {
+        self.pipeline.keyed_budget.as_ref().map(|budgets| budgets.get(&self.key))
     }
 }
 
 impl<K> Pipeline<K> {
-    fn enter_keyed<Q>(&self, index: usize, key: &Q) -> Result<Option<OwnedPermit>, Refused>
+    fn enter_keyed<Q>(&self, index: usize, key: &Q) -> Result<KeyedEntry, Refused>
     where
         K: Hash + Eq + Clone + Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        match self.keyed.as_deref().and_then(|steps| steps.get(index)) {
-            Some(KeyedStep::CircuitBreaker(breakers)) => breakers.acquire(key).map(Some),
-            Some(KeyedStep::RateLimiter(limiters)) => limiters.check(key).map(|()| None),
-            None => Ok(None),
-        }
+        let entered = match self.keyed.as_deref().and_then(|steps| steps.get(index)) {
+            Some(KeyedStep::CircuitBreaker(breakers)) => Entered::Permit(breakers.acquire(key)?),
+            Some(KeyedStep::RateLimiter(limiters)) => {
+                limiters.check(key)?;
+                Entered::Nothing
+            }
+            Some(KeyedStep::WaitingRateLimiter(limiters)) => {
+                limiters.take_or_line(key, 1).map_or(Entered::Nothing, Entered::Line)
+            }
+            Some(KeyedStep::Bulkhead(bulkheads)) => Entered::Bulkhead(bulkheads.get(key)),
+            Some(KeyedStep::ClientThrottle(throttles)) => {
+                let throttle = throttles.get(key);
+                let counted = throttle.enter()?;
+                Entered::Throttle(throttle, counted)
+            }
+            None => Entered::Nothing,
+        };
+        Ok(KeyedEntry(entered))
     }
 }
 
@@ -235,7 +346,8 @@ impl<K> Pipeline<K> {
 
 impl<K> Clone for Pipeline<K> {
     fn clone(&self) -> Pipeline<K> {
-        Pipeline { plan: Arc::clone(&self.plan), keyed: self.keyed.clone() }
+        let keyed_budget = self.keyed_budget.clone();
+        Pipeline { plan: Arc::clone(&self.plan), keyed: self.keyed.clone(), keyed_budget }
     }
 }
 

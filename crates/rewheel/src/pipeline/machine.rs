@@ -3,12 +3,15 @@
 //! It uses neither futures nor timers: it returns what it needs next, and the caller provides it.
 
 mod slots;
+mod guards;
 mod limits;
 mod report;
 
+use self::guards::Passage;
 use self::slots::{Slot, Slots};
 use super::keyed::Policies;
 use super::{Plan, Step};
+use crate::budget::RetryBudget;
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
@@ -62,6 +65,8 @@ pub(super) struct Machine {
     /// Number of calls made.
     pub(super) attempts: u32,
     started: Option<Moment>,
+    /// The retry budget of the key, if each key has its own.
+    budget: Option<RetryBudget>,
     nested: bool,
     /// Category of the last failed call.
     last_category: Option<Category>,
@@ -99,6 +104,7 @@ impl Machine {
             state: State::Entering,
             attempts: 0,
             started: None,
+            budget: None,
             nested: false,
             last_category: None,
             queued_at: 0,
@@ -116,6 +122,9 @@ impl Machine {
     pub(super) fn begin(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         self.slots.prepare();
         self.nested = Inside::is_marked();
+        if plan.keyed_budget.is_some() {
+            self.budget = policies.budget();
+        }
         if plan.observer.is_some() || plan.clock.is_manual() {
             self.note_start(plan);
         }
@@ -231,12 +240,11 @@ impl Machine {
                     }
                     Err(refused) => Some(refused),
                 },
-                Step::Keyed(keyed) => match policies.enter(keyed.index) {
-                    Ok(permit) => {
-                        self.slots[self.depth] = permit.map_or(Slot::Empty, Slot::KeyedPermit);
-                        None
-                    }
-                    Err(refused) => Some(refused),
+                Step::Keyed(_) | Step::Guard(_) => match self.enter_slot(plan, policies, waker) {
+                    Passage::Entered => None,
+                    Passage::Refused(refused) => Some(refused),
+                    Passage::Failed(refused) => return self.failed_by_chaos(plan, refused),
+                    Passage::Later(at) => return Need::Wait(at.min(self.earliest_end())),
                 },
                 Step::RateLimiter(limiter) => {
                     let mut line = self.take_limiter_line();
@@ -254,7 +262,7 @@ impl Machine {
                 Step::Bulkhead(bulkhead) => {
                     let mut line = self.take_bulkhead_line();
                     match line.poll(bulkhead, waker) {
-                        bulkhead::Entry::Entered => {
+                        bulkhead::Entry::Entered(_) => {
                             self.slots[self.depth] = Slot::BulkheadPermit;
                             None
                         }
@@ -274,10 +282,7 @@ impl Machine {
             self.depth += 1;
         }
         self.state = State::Calling;
-        self.attempts = self.attempts.saturating_add(1);
-        if let (1, false, Some(budget)) = (self.attempts, self.is_counted, &plan.budget) {
-            budget.deposit();
-        }
+        self.count_attempt(plan);
         Need::Call(self.attempt(plan, now))
     }
 
@@ -343,7 +348,8 @@ impl Machine {
             | Slot::KeyedPermit(_)
             | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => self.attempts,
+            | Slot::BulkheadLine(_)
+            | Slot::Held(_) => self.attempts,
         }
     }
 
@@ -357,7 +363,8 @@ impl Machine {
             | Slot::KeyedPermit(_)
             | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => false,
+            | Slot::BulkheadLine(_)
+            | Slot::Held(_) => false,
         }
     }
 
@@ -386,7 +393,11 @@ impl Machine {
             if outer_end.is_some_and(|end| now.plus(delay) >= end) {
                 after = After::GiveUp(GiveUpReason::Deadline);
             } else if reached == Reached::Yes
-                && plan.budget.as_ref().is_some_and(|budget| budget.withdraw().is_err())
+                && self
+                    .budget
+                    .as_ref()
+                    .or(plan.budget.as_ref())
+                    .is_some_and(|b| b.withdraw().is_err())
             {
                 // Repeating a call that never reached the dependency does not load it.
 

@@ -4,6 +4,7 @@
 
 mod calls;
 mod keyed;
+mod guards;
 mod order;
 mod giving_back;
 mod lines;

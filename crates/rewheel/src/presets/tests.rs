@@ -156,3 +156,46 @@ fn an_outage_under_load_costs_no_more_than_the_budget() {
         assert!(retries > share / 2, "{}: only {retries} retries", class.name);
     }
 }
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_class_is_read_from_a_config_file_by_its_name() {
+    #[derive(serde::Deserialize)]
+    struct Config {
+        class: ServiceClass,
+    }
+    for class in ServiceClass::ALL {
+        let text = format!("{{\"class\": \"{}\"}}", class.name);
+        assert_eq!(serde_json::from_str::<Config>(&text).unwrap().class, class);
+    }
+    let error = serde_json::from_str::<Config>("{\"class\": \"gold\"}").err().unwrap();
+    let expected = "`gold` is not a service class: use one of `critical`, `standard`, `batch`";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[test]
+fn the_page_of_the_library_has_the_numbers_of_every_class() {
+    let page = include_str!("../../../../docs/library.md");
+    for class in ServiceClass::ALL {
+        let name = format!("| `ServiceClass::{}` |", class.name.to_uppercase());
+        let row = page.lines().find(|line| line.starts_with(&name)).unwrap();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let total = class.total_timeout.as_secs();
+        let total =
+            if total % 60 == 0 { format!("{} min", total / 60) } else { format!("{total} s") };
+        let thousands = |n: u32| {
+            if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) }
+        };
+        let expected = [
+            (class.retries + 1).to_string(),
+            format!("{} s", class.attempt_timeout.as_secs()),
+            total,
+            format!("{} %, at least {} per second", class.budget_percent, class.budget_floor),
+            format!("half of {} or more calls in {} s", class.calls_min, class.window.as_secs()),
+            format!("{} s", class.open_for.as_secs()),
+            thousands(class.rate),
+        ];
+        assert_eq!(cells[2..9], expected);
+        assert_eq!(class.failure_percent, 50, "the page says half");
+    }
+}

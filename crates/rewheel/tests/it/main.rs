@@ -14,3 +14,5 @@ mod tower;
 mod idempotency;
 #[cfg(all(feature = "otel", feature = "cache"))]
 mod otel;
+#[cfg(feature = "otel")]
+mod telemetry_page;

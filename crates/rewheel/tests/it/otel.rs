@@ -10,8 +10,9 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use rewheel::otel::{Meter, Metrics, TARGET};
 use rewheel::{
-    Bulkhead, CircuitBreaker, Failover, Hedge, LastGood, ManualClock, OutlierEjection, Pipeline,
-    RateLimiter, Retry, Retryable, SafeToRepeat, millis, seconds,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, ClientThrottle, Event, Failover, Hedge, LastGood,
+    ManualClock, Observer, OutlierEjection, Pipeline, RateLimiter, Retry, Retryable, SafeToRepeat,
+    millis, seconds,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -232,6 +233,15 @@ fn other_sources(clock: &ManualClock, counted: &std::sync::Arc<Metrics>) {
     }
 }
 
+/// Makes calls that fail until one is rejected.
+fn reject_by_throttle(counted: std::sync::Arc<Metrics>) {
+    let throttle = ClientThrottle::accepts_times(1.0).floor_per_second(0).named("bank");
+    let throttle = throttle.observer(counted).build();
+    while let Ok(permit) = throttle.acquire() {
+        permit.rejected();
+    }
+}
+
 #[test]
 fn policies_are_counted_under_their_names_and_units() {
     let clock = ManualClock::new();
@@ -254,6 +264,11 @@ fn policies_are_counted_under_their_names_and_units() {
         let _place = bulkhead.try_acquire().unwrap();
         assert!(bulkhead.try_acquire().is_err());
         other_sources(&clock, &counted);
+        let limit = AdaptiveLimit::between(1, 9).named("bank").observer(counted.clone()).build();
+        let _permit = limit.try_acquire().unwrap();
+        assert!(limit.try_acquire().is_err());
+        reject_by_throttle(counted.clone());
+        counted.observe(&Event::ChaosInjected { name: "bank", fault: "hang" });
     });
     let expected = [
         ("retry.attempts", 7.0),
@@ -267,6 +282,10 @@ fn policies_are_counted_under_their_names_and_units() {
         ("rate_limit.allowed", 3.0),
         ("rate_limit.rejected", 1.0),
         ("bulkhead.rejected", 1.0),
+        ("adaptive_limit.limit", 1.0),
+        ("adaptive_limit.rejected", 1.0),
+        ("client_throttle.rejected", 1.0),
+        ("chaos.injected", 1.0),
         ("request.duration", 0.75),
         ("queue.wait_time", 1.0),
         ("hedge.started", 1.0),

@@ -29,7 +29,7 @@ impl Woken {
 
 fn full() -> Bulkhead {
     let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(ManualClock::new()).build();
-    assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered);
+    assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered(1));
     bulkhead
 }
 
@@ -45,9 +45,9 @@ fn loom_a_place_that_comes_free_is_given_or_announced() {
         let mut waiting = Waiting::default();
         let entry = waiting.poll(&bulkhead, &woken.waker());
         leaver.join().unwrap();
-        if entry != Entry::Entered {
+        if entry != Entry::Entered(1) {
             assert!(woken.was_woken(), "it sleeps beside a free place");
-            assert_eq!(waiting.poll(&bulkhead, Waker::noop()), Entry::Entered);
+            assert_eq!(waiting.poll(&bulkhead, Waker::noop()), Entry::Entered(1));
         }
         assert_eq!((bulkhead.free(), bulkhead.waiting()), (0, 0));
     });
@@ -73,7 +73,7 @@ fn loom_a_caller_that_gives_up_passes_the_news_on() {
         leaver.join().unwrap();
         quitter.join().unwrap();
         assert!(woken.was_woken(), "it sleeps beside a free place");
-        assert_eq!(second.poll(&bulkhead, Waker::noop()), Entry::Entered);
+        assert_eq!(second.poll(&bulkhead, Waker::noop()), Entry::Entered(1));
         assert_eq!((bulkhead.free(), bulkhead.waiting()), (0, 0));
     });
 }
@@ -106,7 +106,7 @@ fn loom_a_caller_that_is_not_polled_blocks_no_other() {
     loom::model(|| {
         let clock = ManualClock::new();
         let bulkhead = Bulkhead::concurrency(1).queue_max(10).clock(&clock).build();
-        assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered);
+        assert_eq!(Waiting::default().poll(&bulkhead, Waker::noop()), Entry::Entered(1));
         let (mut first, mut second) = (Waiting::default(), Waiting::default());
         assert!(matches!(first.poll(&bulkhead, Waker::noop()), Entry::Later(_)));
         assert!(matches!(second.poll(&bulkhead, Waker::noop()), Entry::Later(_)));
@@ -119,7 +119,8 @@ fn loom_a_caller_that_is_not_polled_blocks_no_other() {
         };
         let passed = second.poll(&bulkhead, Waker::noop());
         let (answer, mut first) = back.join().unwrap();
-        let entered = [&passed, &answer].into_iter().filter(|entry| **entry == Entry::Entered);
+        let entered = [&passed, &answer];
+        let entered = entered.into_iter().filter(|entry| matches!(entry, Entry::Entered(_)));
         assert_eq!(entered.count(), 1, "{passed:?} {answer:?}");
         first.leave(&bulkhead);
         second.leave(&bulkhead);

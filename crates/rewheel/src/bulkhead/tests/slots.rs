@@ -265,7 +265,7 @@ async fn callers_pass_those_before_them_that_do_not_take_their_turn() {
     crowd.check(&[3], 3, &[]);
     crowd.goes(3).await;
     assert!(crowd.bulkhead.try_acquire().is_ok(), "who does not wait passes them too");
-    assert_eq!(unpolled[0].poll(&crowd.bulkhead, Waker::noop()), Entry::Entered);
+    assert_eq!(unpolled[0].poll(&crowd.bulkhead, Waker::noop()), Entry::Entered(1));
 }
 
 #[tokio::test]

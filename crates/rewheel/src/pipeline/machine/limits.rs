@@ -28,7 +28,8 @@ impl Machine {
             | Slot::KeyedPermit(_)
             | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => earliest,
+            | Slot::BulkheadLine(_)
+            | Slot::Held(_) => earliest,
         })
     }
 
@@ -47,7 +48,12 @@ impl Machine {
         let over = self.ends().find(|end| end.at <= now)?;
         let class = Class::retry(Category::Timeout);
         // A call that still waited in a queue has attempted nothing.
-        let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
+        let is_in_chaos = self.is_in_chaos();
+        if is_in_chaos {
+            self.count_attempt(plan);
+        }
+        let is_called = self.state == State::Calling || is_in_chaos;
+        let reached = if is_called { Reached::Yes } else { Reached::No };
         let had_its_time = reached == Reached::Yes && self.had_its_time(plan, &over);
         if reached == Reached::Yes {
             // While the retry that knows the number of the attempt is still entered.
@@ -73,7 +79,8 @@ impl Machine {
             | Slot::KeyedPermit(_)
             | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => GiveUpReason::Deadline,
+            | Slot::BulkheadLine(_)
+            | Slot::Held(_) => GiveUpReason::Deadline,
         }
     }
 
@@ -113,7 +120,8 @@ impl Machine {
                 | Slot::KeyedPermit(_)
                 | Slot::BulkheadPermit
                 | Slot::LimiterLine(_)
-                | Slot::BulkheadLine(_) => [None, None],
+                | Slot::BulkheadLine(_)
+                | Slot::Held(_) => [None, None],
             })
             .flatten()
     }

@@ -1,7 +1,8 @@
 //! What the steps of a run hold while they are entered, and how it is given back.
 
 use super::Machine;
-use crate::breaker::{Outcome, OwnedPermit};
+use super::guards::Held;
+use crate::breaker::OwnedPermit;
 use crate::bulkhead;
 use crate::classify::Class;
 use crate::clock::Moment;
@@ -64,6 +65,7 @@ pub(super) enum Slot {
     BulkheadPermit,
     LimiterLine(limiter::Waiting),
     BulkheadLine(bulkhead::Waiting),
+    Held(Held),
 }
 
 impl Machine {
@@ -80,14 +82,16 @@ impl Machine {
                     if self.is_dropped {
                         breaker.machine().record_dropped(token);
                     } else {
-                        breaker.machine().record(token, class.and_then(Outcome::of_class));
+                        let machine = breaker.machine();
+                        machine.record(token, class.and_then(|class| machine.judge_class(class)));
                     }
                 }
             }
             Slot::KeyedPermit(_)
             | Slot::BulkheadPermit
             | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => self.give_back(plan, index, class),
+            | Slot::BulkheadLine(_)
+            | Slot::Held(_) => self.give_back(plan, index, class),
         }
     }
 
@@ -95,10 +99,11 @@ impl Machine {
     fn give_back(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
         match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
             (Slot::KeyedPermit(permit), _) if self.is_dropped => drop(permit),
-            (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
+            (Slot::KeyedPermit(permit), _) => permit.finish_class(class),
             (Slot::BulkheadPermit, Step::Bulkhead(bulkhead)) => bulkhead.release(),
             (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
             (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),
+            (Slot::Held(held), step) => self.give_back_held(step, held, class),
             _ => {}
         }
     }

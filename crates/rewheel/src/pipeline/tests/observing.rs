@@ -32,7 +32,9 @@ impl Observer for Recorder {
             Event::RetrySuppressed { name } => format!("{name} suppressed"),
             Event::Refused { name, why, .. } => format!("{name} refused: {}", why.as_str()),
             Event::Admitted { name, .. } => format!("{name} admitted"),
-            Event::BreakerBuilt { .. } => return,
+            Event::BreakerBuilt { .. }
+            | Event::LimitChanged { .. }
+            | Event::ChaosInjected { .. } => return,
             Event::BreakerChanged { name, from, to } => format!("{name} {from} to {to}"),
             Event::HedgeStarted { .. }
             | Event::HedgeWon { .. }
