@@ -65,6 +65,7 @@ mod observer;
 mod backoff;
 mod nesting;
 mod retry;
+mod call_context;
 mod window;
 mod statistics;
 mod budget;
@@ -76,14 +77,21 @@ mod bulkhead;
 mod timeout;
 mod pipeline;
 mod presets;
+pub mod database;
 #[cfg(feature = "idempotency")]
 pub mod idempotency;
 #[cfg(feature = "otel")]
 pub mod otel;
 #[cfg(feature = "tower")]
 pub mod tower;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "axum")]
 pub mod axum;
+#[cfg(feature = "reqwest")]
+pub mod reqwest;
+#[cfg(feature = "tonic")]
+pub mod tonic;
 
 pub use self::backoff::{
     Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
@@ -94,6 +102,7 @@ pub use self::breaker::{
 };
 pub use self::budget::{RetryBudget, RetryBudgetBuilder};
 pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit};
+pub use self::call_context::{CallContext, InContext, Retries};
 pub use self::cancel::{CancelToken, Cancelled};
 pub use self::classify::{
     Category, Class, Classify, Code, Matcher, RetryAfter, StatusSet, StatusSetError,

@@ -1,5 +1,7 @@
 //! Tests of the library from outside, in one binary: linking one is faster than linking eight.
 
+#[cfg(feature = "axum")]
+mod net;
 mod durations;
 mod regressions;
 mod reviewed;
@@ -10,5 +12,15 @@ mod pipeline_waits;
 mod tower;
 #[cfg(feature = "axum")]
 mod idempotency;
+#[cfg(all(feature = "axum", feature = "reqwest"))]
+mod reqwest;
+#[cfg(feature = "axum")]
+mod http;
+#[cfg(all(feature = "axum", feature = "tonic"))]
+mod tonic;
+mod examples;
+mod database;
+#[cfg(feature = "axum")]
+mod fence;
 #[cfg(feature = "otel")]
 mod otel;
