@@ -44,6 +44,8 @@
 //! | observe calls | [`Observer`], [`Statistics`]; module `otel` (feature `otel`) |
 //! | test code that waits | [`ManualClock`], [`Random`] |
 //! | run work once per key | module `idempotency` (feature `idempotency`) |
+//! | call HTTP services, gRPC services, databases | modules `reqwest`, `tonic` (features of the same names), [`database`] |
+//! | tell the next service deadline and retries | [`CallContext`]; module `http` (feature `http`) |
 //! | use it in tower or axum | modules `tower` and `axum` (features of the same names) |
 
 #![warn(missing_docs)]
@@ -143,6 +145,11 @@ pub mod call {
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/idempotency.md")]
 struct IdempotencyPage;
+
+/// Runs the examples of the page about integrations as tests.
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "tokio-postgres"))]
+#[doc = include_str!("../../../docs/integrations.md")]
+struct IntegrationsPage;
 
 /// Runs the example of this crate's README as a test.
 #[cfg(doctest)]
