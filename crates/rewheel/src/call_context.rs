@@ -3,7 +3,6 @@
 mod time;
 
 use crate::nesting::Inside;
-use crate::retry::Attempt;
 use pin_project_lite::pin_project;
 use std::cell::Cell;
 use std::fmt;

@@ -1,7 +1,5 @@
 //! Checks the headers that services send each other, and the scope of a context.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use super::time::{format, parse};
 use super::{CallContext, Retries};
 use crate::{Retry, Retryable, millis};

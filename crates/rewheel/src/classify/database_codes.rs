@@ -33,7 +33,8 @@ impl Class {
     /// assert_eq!(Class::of_sqlstate("23505"), Class::stop(Category::Rejected).with_code("23505"));
     /// ```
     pub fn of_sqlstate(state: &str) -> Class {
-        let class = match (state.get(..2).unwrap_or_default(), state) {
+        let is_state = state.len() == 5 && state.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let class = match (if is_state { &state[..2] } else { "" }, state) {
             // An integrity constraint, and "statement completion unknown".
             ("40", "40002") => WRONG,
             ("40", "40003") => Class::stop(Category::Unknown),

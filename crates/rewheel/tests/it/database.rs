@@ -1,5 +1,7 @@
 //! Databases: classes of real errors, connecting, and transactions that are repeated.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "rusqlite")]

@@ -1,5 +1,7 @@
 //! The receiver guard on routes of axum.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};

@@ -1,5 +1,7 @@
 //! Server layers on a real server, and the client layer with bodies of any length.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use crate::net::Server;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each integration uses a part of it")]
 #![allow(clippy::allow_attributes, reason = "which part depends on the features")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use axum::Router;
 use std::collections::VecDeque;
@@ -71,7 +72,7 @@ impl Proxy {
                 let count = count.clone();
                 open.spawn(async move {
                     // Counted when the proxy has got a request, or reset the connection.
-                    serve(client, target, fault, &count).await;
+                    Box::pin(serve(client, target, fault, &count)).await;
                 });
             }
         });

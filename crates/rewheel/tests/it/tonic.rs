@@ -1,5 +1,7 @@
 //! gRPC calls over a real connection, behind a proxy with faults.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use crate::net::{Fault, Proxy, Server};
 use axum::Router;
 use axum::extract::{Request as HttpRequest, State};

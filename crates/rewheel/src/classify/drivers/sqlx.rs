@@ -11,21 +11,25 @@ use std::sync::LazyLock;
 /// A pool without a free connection stops with the category `bulkhead_full`: the pool belongs to this process.
 impl Classify for Error {
     fn classify(&self) -> Class {
-        match self {
-            Error::Database(error) => of_database(&**error),
-            Error::Io(error) => error.classify(),
-            Error::Tls(_) => Class::stop(Category::Io).with_code("tls"),
-            Error::Protocol(_) | Error::WorkerCrashed => {
-                Class::retry(Category::Io).with_code("protocol")
-            }
-            Error::PoolTimedOut => Class::stop(Category::BulkheadFull).with_code("pool_timed_out"),
-            Error::PoolClosed => Class::stop(Category::Cancelled).with_code("pool_closed"),
-            #[expect(
-                clippy::wildcard_enum_match_arm,
-                reason = "all others are errors of the program"
-            )]
-            _ => Class::stop(Category::Rejected).with_code("driver"),
+        if let Error::Database(error) = self {
+            return of_database(&**error);
         }
+        if let Error::Io(error) = self {
+            return error.classify();
+        }
+        // sqlx adds variants with its features: all others are errors of the program.
+        let (class, code) = if matches!(self, Error::Tls(_)) {
+            (Class::stop(Category::Io), "tls")
+        } else if matches!(self, Error::Protocol(_) | Error::WorkerCrashed) {
+            (Class::retry(Category::Io), "protocol")
+        } else if matches!(self, Error::PoolTimedOut) {
+            (Class::stop(Category::BulkheadFull), "pool_timed_out")
+        } else if matches!(self, Error::PoolClosed) {
+            (Class::stop(Category::Cancelled), "pool_closed")
+        } else {
+            (Class::stop(Category::Rejected), "driver")
+        };
+        class.with_code(code)
     }
 }
 

@@ -58,14 +58,6 @@ async fn no_answer_in_time_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn tls_with_a_server_without_tls_is_a_failure_of_tls() {
-    let server = server().await;
-    let url = format!("https://{}/", server.address);
-    let class = http().get(url).send().await.unwrap_err().classify();
-    assert_eq!(class, Class::retry(Category::Io).with_code("tls"));
-}
-
-#[tokio::test]
 async fn a_circle_of_redirects_and_a_wrong_url_are_not_retried() {
     let server = server().await;
     let error = http().get(server.url("/circle")).send().await.unwrap_err();

@@ -49,7 +49,7 @@ async fn each_host_has_a_breaker_of_its_own() {
 async fn each_host_has_a_limiter_of_its_own() {
     let (first, requests) = server(200, HeaderMap::new()).await;
     let (second, _) = server(200, HeaderMap::new()).await;
-    let limiter = RateLimiter::per(1, seconds(3_600)).burst(1);
+    let limiter = RateLimiter::per(1, seconds(3_600)).burst(1).wait_max(millis(1));
     let once = Retry::fixed(millis(1)).attempts_max(1);
     let client = builder().retry(once).rate_limiter(limiter).build();
     assert!(client.get(first.url("/")).send().await.is_ok());
