@@ -187,7 +187,11 @@ impl CallContext {
 
     /// Returns what an attempt of a call tells its callee. `repeats` is whether the policies of the call may repeat it.
     #[cfg(any(feature = "reqwest", feature = "http"))]
-    pub(crate) fn of_attempt(attempt: Attempt, repeats: Retries, now: SystemTime) -> CallContext {
+    pub(crate) fn of_attempt(
+        attempt: crate::retry::Attempt,
+        repeats: Retries,
+        now: SystemTime,
+    ) -> CallContext {
         let current = CallContext::current();
         let own = attempt.time_left().and_then(|left| now.checked_add(left));
         let outer = current.and_then(|context| context.deadline);
