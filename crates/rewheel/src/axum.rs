@@ -39,7 +39,12 @@ mod header;
 mod multipart;
 mod layer;
 mod health;
+mod fence;
 
+pub use self::fence::{
+    Admitted, FenceGuardLayer, FenceGuardService, FenceStore, FenceStoreError, MemoryFences,
+    fence_guard, fence_sql,
+};
 pub use self::header::{KeyHeaderError, idempotency_key};
 pub use self::health::{Health, HealthChecks, HealthReport, HealthState};
 pub use self::kept::KeptResponse;

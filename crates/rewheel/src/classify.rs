@@ -31,8 +31,15 @@ mod retry_after;
 mod io;
 mod matcher;
 mod database;
+mod database_codes;
+mod drivers;
+mod grpc;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 
 pub use self::matcher::Matcher;
+#[cfg(feature = "reqwest")]
+pub(crate) use self::reqwest::text_with_causes;
 pub use self::retry_after::{RetryAfter, grpc_pushback};
 pub use self::status::{StatusSet, StatusSetError};
 

@@ -49,6 +49,8 @@
 //! | observe calls | [`Observer`], [`Statistics`]; module `otel` (feature `otel`) |
 //! | test code that waits | [`ManualClock`], [`Random`] |
 //! | run work once per key | module `idempotency` (feature `idempotency`) |
+//! | call HTTP services, gRPC services, databases | modules `reqwest`, `tonic` (features of the same names), [`database`] |
+//! | tell the next service deadline and retries | [`CallContext`]; module `http` (feature `http`) |
 //! | use it in tower or axum | modules `tower` and `axum` (features of the same names) |
 
 #![warn(missing_docs)]
@@ -70,6 +72,7 @@ mod observer;
 mod backoff;
 mod nesting;
 mod retry;
+mod call_context;
 mod window;
 mod statistics;
 mod budget;
@@ -90,14 +93,21 @@ mod fallback;
 mod last_good;
 mod ejection;
 mod failover;
+pub mod database;
 #[cfg(feature = "idempotency")]
 pub mod idempotency;
 #[cfg(feature = "otel")]
 pub mod otel;
 #[cfg(feature = "tower")]
 pub mod tower;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "axum")]
 pub mod axum;
+#[cfg(feature = "reqwest")]
+pub mod reqwest;
+#[cfg(feature = "tonic")]
+pub mod tonic;
 
 pub use self::adaptive::{AdaptiveLimit, AdaptiveLimitBuilder, AdaptivePermit};
 pub use self::backoff::{
@@ -109,6 +119,7 @@ pub use self::breaker::{
 };
 pub use self::budget::{KeyedRetryBudget, RetryBudget, RetryBudgetBuilder};
 pub use self::bulkhead::{Bulkhead, BulkheadBuilder, BulkheadPermit, KeyedBulkhead};
+pub use self::call_context::{CallContext, InContext, Retries};
 pub use self::cancel::{CancelToken, Cancelled};
 #[cfg(feature = "chaos")]
 pub use self::chaos::{Chaos, ChaosBuilder, ChaosSwitch};
@@ -163,6 +174,11 @@ pub mod call {
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/idempotency.md")]
 struct IdempotencyPage;
+
+/// Runs the examples of the page about integrations as tests.
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "tokio-postgres"))]
+#[doc = include_str!("../../../docs/integrations.md")]
+struct IntegrationsPage;
 
 /// Runs the example of this crate's README as a test.
 #[cfg(doctest)]

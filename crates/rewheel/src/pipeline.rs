@@ -202,6 +202,44 @@ impl<K> Pipeline<K> {
         self.set(|plan| plan.observer = Some(observer))
     }
 
+    /// Returns the same policies, with at most this time for a call. A pipeline without a free step keeps its own limit.
+    #[cfg(any(feature = "reqwest", feature = "http"))]
+    pub(crate) fn within(&self, limit: Duration) -> Pipeline<K> {
+        let limit = limit.max(Duration::from_nanos(1));
+        self.clone().set(|plan| {
+            if let Some(Step::Timeout(own)) = plan.steps.first_mut() {
+                *own = limit.min(*own);
+            } else if plan.steps.len() < STEPS_MAX {
+                plan.steps.insert(0, Step::Timeout(limit));
+            }
+        })
+    }
+
+    /// Returns the same policies with one attempt.
+    #[cfg(any(feature = "reqwest", feature = "http"))]
+    pub(crate) fn without_retry(&self) -> Pipeline<K> {
+        self.clone().set(|plan| {
+            for step in &mut plan.steps {
+                // Its time limits still apply.
+                if let Step::Retry(retry) = step {
+                    *retry = retry.attempts_max(1);
+                }
+            }
+        })
+    }
+
+    /// Returns whether a call may be repeated.
+    #[cfg(feature = "http")]
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.plan.repeats()
+    }
+
+    /// Returns whether the retry budget, if there is one, allows a retry now.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_budget(&self) -> bool {
+        self.plan.budget.as_ref().is_none_or(|budget| budget.balance() > 0)
+    }
+
     /// Describes this pipeline: its steps, the longest time of a call, the largest number of
     /// calls that one call can cause, and warnings about the order of the steps.
     pub fn explain(&self) -> Explanation {

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
-use rewheel::Category;
+use rewheel::{CallContext, Category, Retries};
 use rewheel_core::{Failure, Job, Timestamp};
 use std::fmt::Display;
 use std::time::SystemTime;
@@ -88,6 +88,8 @@ fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {
     }
     add("rewheel-kind", &job.lane.kind);
     add("rewheel-attempt", &now.attempt);
+    // Retries inside of the callee would multiply the attempts of the job.
+    add(CallContext::RETRY, &Retries::Caller);
     add("rewheel-fence", &job.fence);
     if let Some(turn) = job.group.as_ref().and_then(|group| group.turn) {
         add("rewheel-turn", &turn);

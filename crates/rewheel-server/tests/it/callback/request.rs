@@ -40,6 +40,7 @@ async fn the_request_is_what_the_wire_says() {
         ("rewheel-deadline", "2023-11-14T22:13:20.120Z".to_owned()),
         ("rewheel-fence", "4".to_owned()),
         ("rewheel-kind", KIND.to_owned()),
+        ("rewheel-retry", "caller".to_owned()),
         ("rewheel-tenant", "acme".to_owned()),
         ("traceparent", traceparent),
         ("user-agent", format!("rewheel/{}", env!("CARGO_PKG_VERSION"))),
