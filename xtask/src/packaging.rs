@@ -55,7 +55,8 @@ fn systemd_accepts_the_unit_and_finds_it_hardened() {
 #[test]
 fn the_unit_waits_longer_than_the_server_needs_to_stop() {
     let unit = read("packaging/systemd/rewheel.service");
-    let value = |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+    let value =
+        |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     assert_eq!(
         (value("Type="), value("WatchdogSec="), value("TimeoutStopSec=")),
         ("notify", "30s", "45s")
