@@ -1,7 +1,5 @@
 //! Tells the program its commit and its features.
 
-#![expect(clippy::print_stdout, reason = "a build script answers cargo on stdout")]
-
 use std::process::Command;
 
 /// Features that a user of the program notices.
