@@ -22,6 +22,9 @@ mod versions;
 mod schemathesis;
 mod instructions;
 mod bench;
+mod dist;
+#[cfg(test)]
+mod packaging;
 
 use std::process::ExitCode;
 
@@ -51,6 +54,8 @@ usage: cargo xtask <command>
                 the tests of the PostgreSQL store on these versions of the server and behind
                 pgbouncer, or on all of them; npm brings the servers
   bench [ARGS]  the benchmark report; --quick for a short one
+  dist          the files of a release: the program (profile `dist`), man pages, completions, licences,
+                in an archive with a checksum below target/dist
   ci            check + test + sim + instructions, and that the drivers of other queues compile:
                 exactly what CI runs; fails if something cannot be tested";
 
@@ -82,6 +87,7 @@ enum Request<'a> {
     Bench {
         report_args: &'a [String],
     },
+    Dist,
     Ci,
 }
 
@@ -103,6 +109,7 @@ impl<'a> Request<'a> {
             ("versions", [one]) if one == "one" => Some(Request::VersionsOne),
             ("versions", majors) => Some(Request::Versions { majors }),
             ("bench", report_args) => Some(Request::Bench { report_args }),
+            ("dist", []) => Some(Request::Dist),
             ("ci", []) => Some(Request::Ci),
             _ => None,
         }
@@ -149,6 +156,7 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Versions { majors } => versions::run(&repository, majors, steps),
         Request::VersionsOne => versions::one(&repository),
         Request::Bench { report_args } => bench::run(&repository, report_args),
+        Request::Dist => dist::run(&repository, steps),
         Request::Ci => {
             check::run(&repository, steps)?;
             check::peers(&repository, steps)?;
@@ -177,6 +185,8 @@ mod tests {
     fn only_the_documented_commands_are_accepted() {
         check("check", Some(Request::Check));
         check("ci", Some(Request::Ci));
+        check("dist", Some(Request::Dist));
+        check("dist fast", None);
         check("", None);
         check("ci now", None);
         check("--help", None);

@@ -80,8 +80,10 @@ fn tests(
 }
 
 /// Programs that some tests use if they are installed, each with what is not tested without it.
-const TOOLS: [(&str, &str); 3] = [
+const TOOLS: [(&str, &str); 4] = [
     ("faketime", "nodes whose clocks differ"),
+    // With promtool.
+    ("prometheus", "the alert rules and the queries of the dashboards"),
     ("pgbouncer", "PostgreSQL behind a pooler"),
     ("python3", "the worker in Python"),
 ];

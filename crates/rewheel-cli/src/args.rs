@@ -24,7 +24,7 @@ or after 5 seconds.\nA server starts to store events when a client requests them
 
 /// Run jobs durably, and retry each job until it succeeds or its policy gives up
 #[derive(Debug, Parser)]
-#[command(name = "rewheel", version, disable_help_subcommand = true)]
+#[command(name = "rewheel", version, long_version = crate::version::LONG, disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -133,6 +133,13 @@ pub(crate) enum Command {
         /// Choose the shell
         shell: clap_complete::Shell,
     },
+    /// Write the man pages of all commands to a folder
+    Man {
+        /// Create the folder if it does not exist
+        folder: PathBuf,
+    },
+    /// Check whether the server is ready: exit code 0 if it accepts requests and reaches its store
+    Ready,
     /// Simulate retry policies against a failing dependency
     Lab(Box<LabArgs>),
     /// Measure the throughput and latency of Rewheel on this machine
@@ -173,6 +180,10 @@ pub(crate) struct Serve {
     /// Listen on this address (default 127.0.0.1:7420)
     #[arg(long, value_name = "ADDRESS", value_parser = rewheel_server::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
+
+    /// Pause every kind before any job starts, for example after a restore; `rewheel kinds resume` resumes a kind
+    #[arg(long, conflicts_with = "demo")]
+    pub(crate) paused: bool,
 
     /// Also run a demo: a service that fails at times, and jobs that call it
     #[arg(long)]

@@ -190,6 +190,7 @@ impl From<ServeError> for CliError {
             ServeError::Schedule { source: ScheduleError::Busy, .. } => CliError::new(exit::FAILED, error),
             ServeError::Schedule { .. } => CliError::new(exit::USAGE, error),
             ServeError::Store(error) => error.into(),
+            ServeError::Pause(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),
             ServeError::Start(error) => CliError::new(exit::USAGE, error),
             ServeError::Interrupted => CliError::new(exit::INTERRUPTED, error),

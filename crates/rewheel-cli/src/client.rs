@@ -71,6 +71,15 @@ impl Client {
         self.send(Method::GET, self.url_with(path, query), String::new()).await
     }
 
+    /// Asks whether the server is ready.
+    pub(crate) async fn ready(&self) -> Result<Document, CliError> {
+        let mut url = self.base.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push("readyz");
+        }
+        self.send(Method::GET, url, String::new()).await
+    }
+
     /// Reads bytes that need not be JSON.
     pub(crate) async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, CliError> {
         let response = self.http.get(self.url(path)).send().await;

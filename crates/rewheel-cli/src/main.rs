@@ -1,5 +1,6 @@
 //! The entry point of the `rewheel` command.
 
+mod version;
 mod args;
 mod cli_error;
 mod screen;
@@ -31,6 +32,8 @@ mod token;
 mod lab;
 mod bench;
 mod migrate;
+mod man;
+mod ready;
 
 use self::args::{
     Args, Command, ConfigCommand, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand,
@@ -117,6 +120,8 @@ async fn run(args: Args, output: Output) -> Result<(), CliError> {
             output.completions(shell);
             Ok(())
         }
+        Command::Man { folder } => man::write(&folder, output),
+        Command::Ready => ready::run(&client()?, output).await,
         Command::Migrate { store } => migrate::run(&store, output).await,
     }
 }

@@ -5,8 +5,9 @@ use crate::cli_error::CliError;
 use crate::files;
 use crate::local;
 use crate::output::{Log, Output};
+use crate::version;
 use rewheel_server::telemetry::Telemetry;
-use rewheel_server::{ServerEvent, Show};
+use rewheel_server::{ServeOptions, ServerEvent, Show, StartMode};
 use std::io::IsTerminal;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -26,7 +27,11 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), CliError> {
         config.server.listen = listen;
     }
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
-    let show = if args.demo { Show::Demo } else { Show::Nothing };
+    let options = ServeOptions {
+        show: if args.demo { Show::Demo } else { Show::Nothing },
+        start: if args.paused { StartMode::Paused } else { StartMode::Running },
+        build: version::BUILD,
+    };
     let telemetry = Telemetry::start(&config.telemetry)?;
     log(telemetry.layer());
     files::make_room(&mut config.server.limits);
@@ -40,7 +45,7 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), CliError> {
         ),
         ServerEvent::Stopped(shutdown) => output.note(shutdown),
     };
-    Ok(rewheel_server::serve(config, show, say).await?)
+    Ok(rewheel_server::serve(config, options, say).await?)
 }
 
 /// Logs to stderr: warnings, or what `RUST_LOG` selects. Spans go to telemetry.

@@ -366,6 +366,11 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     decision
 }
 
+/// Returns the number of the running attempt of a job, from 1, since the job was last redriven.
+pub(crate) fn number(job: &Job) -> u32 {
+    job.attempt.saturating_sub(job.attempts_before).saturating_add(1)
+}
+
 /// Decides by the rules and the policy of a kind, given the previous delay and the time left until the deadline.
 fn decide(
     shared: &Shared,
@@ -375,7 +380,7 @@ fn decide(
     report: &Report,
 ) -> Decision {
     let history = History {
-        attempt: job.attempt.saturating_sub(job.attempts_before) + 1,
+        attempt: number(job),
         previous,
         deadline_in,
         failure_ratio: shared.admission.failure_ratio(&job.lane.kind),

@@ -9,6 +9,7 @@ use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::job_counts;
 use crate::kinds::{check_backoff, new_kind};
+use crate::meters::Build;
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
@@ -111,6 +112,7 @@ pub struct EngineBuilder {
     source: Option<Box<RunnerSource>>,
     backoffs: Backoffs,
     router: Option<Box<dyn ShardRouter>>,
+    build: Build,
     pub(crate) notifying: Notifying,
 }
 
@@ -129,6 +131,7 @@ impl EngineBuilder {
             source: None,
             backoffs: Backoffs::new(),
             router: None,
+            build: Build::default(),
             notifying: Notifying::default(),
         }
     }
@@ -143,6 +146,12 @@ impl EngineBuilder {
     pub fn random(mut self, random: Random) -> EngineBuilder {
         self.random = random;
         self.id_time = IdTime::None;
+        self
+    }
+
+    /// Names the program that contains this engine, for the metric `rewheel_build_info`.
+    pub fn built_from(mut self, build: Build) -> EngineBuilder {
+        self.build = build;
         self
     }
 
@@ -349,6 +358,7 @@ impl EngineBuilder {
             router: self.router,
             desk: telling.as_ref().map(Telling::desk),
             events,
+            build: self.build,
         };
         start(parts, telling).await
     }

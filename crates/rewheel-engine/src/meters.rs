@@ -43,6 +43,29 @@ impl MeterType {
     }
 }
 
+/// The program that contains an engine, as the metric `rewheel_build_info` shows it.
+///
+/// ```
+/// use rewheel_engine::meters::Build;
+///
+/// let build = Build { version: "2.1.0", commit: "4f2a9c1" };
+/// assert_eq!(Build::default().commit, "unknown");
+/// # let _ = build;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The version of the program.
+    pub version: &'static str,
+    /// The commit that it was built from.
+    pub commit: &'static str,
+}
+
+impl Default for Build {
+    fn default() -> Build {
+        Build { version: env!("CARGO_PKG_VERSION"), commit: "unknown" }
+    }
+}
+
 /// A metric with its complete description.
 ///
 /// ```

@@ -20,7 +20,7 @@ use crate::settings::Hold;
 use crate::shared::Shared;
 use rewheel::{BreakerState, CancelToken, Category, Moment, millis};
 use rewheel_core::store::StoreError;
-use rewheel_core::{Actor, Failure, Kind, KindChange, KindChanged, KindName, Report};
+use rewheel_core::{Actor, Failure, Kind, KindChange, KindChanged, KindName, Parked, Report};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,13 +239,18 @@ impl Parking {
         Ok(())
     }
 
+    /// Counts a kind that this node parked, and notifies operators.
+    fn tell_parked(&self, kind: &Kind, parked: &Parked) {
+        self.shared.reports.meters.kind(&kind.name).parked();
+        self.shared.notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
+    }
+
     /// Notifies operators if this change parks or unparks a kind.
     fn tell(&self, change: &KindChange, kind: &Kind) {
         match (change, &kind.parked) {
             (KindChange::Suspect { .. }, Some(parked)) => {
                 tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked (its circuit breaker is open): no node starts its jobs until a probe succeeds");
-                self.shared
-                    .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
+                self.tell_parked(kind, parked);
             }
             (KindChange::Hold { .. }, Some(parked)) => {
                 // A hold that is extended is no news.
@@ -253,8 +258,7 @@ impl Parking {
                     self.shared.kind(&kind.name).is_some_and(|known| known.parked.is_some());
                 if !was_parked {
                     tracing::warn!(kind = %kind.name, reason = parked.reason, "kind held: the called service asked to wait, so no node starts jobs of this kind until the wait is over");
-                    self.shared
-                        .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
+                    self.tell_parked(kind, parked);
                 }
             }
             (KindChange::Unpark { .. }, None) => {

@@ -1,5 +1,6 @@
 //! The settle loop: writes the results of attempts in batches.
 
+use crate::attempt;
 use crate::shared::{Command, Finished, Shared};
 use crate::supervise;
 use rewheel::{Backoff, Category, Retry, Retryable, millis, seconds};
@@ -132,10 +133,13 @@ impl Settle {
         drop(slot);
         let lease = settlement.lease;
         let decision = settlement.decision.as_str();
-        if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer
+        if let Ok(Settled::Applied(outcome) | Settled::AlreadyApplied(outcome)) = answer
             && is_counted
         {
-            self.shared.reports.meters.kind(&waiting.job.lane.kind).settled.count(&settlement);
+            let meters = self.shared.reports.meters.kind(&waiting.job.lane.kind);
+            meters.settled.count(&settlement);
+            let attempts = attempt::number(&waiting.job);
+            meters.settled_after(attempts, &settlement.decision, outcome);
         }
         match answer {
             Ok(

@@ -6,7 +6,7 @@ use crate::events::Log;
 use crate::job_counts::JobCountsCache;
 use crate::kinds::Kinds;
 use crate::leases::Leases;
-use crate::meters::{Meters, StoreMeters};
+use crate::meters::{Build, Meters, StoreMeters};
 use crate::notify::Inbox;
 use crate::pending_calls::PendingCalls;
 use crate::runner::Runner;
@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     /// Returns within the statement timeout, see [`GuardedStore`](crate::guard::GuardedStore).
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: EngineSettings,
+    /// What the metric `rewheel_build_info` shows.
+    pub(crate) build: Build,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     /// The kinds with their runners.
@@ -144,6 +146,7 @@ pub(crate) struct Parts {
     pub(crate) router: Option<Box<dyn ShardRouter>>,
     pub(crate) desk: Option<Arc<Inbox>>,
     pub(crate) events: Arc<Log>,
+    pub(crate) build: Build,
 }
 
 impl Shared {
@@ -190,6 +193,7 @@ impl Shared {
             },
             store: parts.store,
             settings: parts.settings,
+            build: parts.build,
             clock,
             random: parts.random,
         }

@@ -4,6 +4,7 @@
 //! fails, the engine stops renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps
 //! the lease of jobs that it can no longer run.
 
+use crate::engine::Engine;
 use crate::housekeeping;
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};
@@ -79,6 +80,28 @@ impl Loops {
     fn note_restart(&self, name: &'static str) {
         let mut restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
         *restarts.entry(name).or_default() += 1;
+    }
+}
+
+impl Engine {
+    /// Returns a number that grows every few seconds, also without jobs, while the dispatch loop makes progress. For the watchdog of a
+    /// process supervisor.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = rewheel_engine::Engine::builder(rewheel_stores::connect("memory://").await?)
+    /// #     .start().await?;
+    /// let before = engine.ticks();
+    /// // A loop that has stalled never gets here.
+    /// while engine.ticks() == before {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ticks(&self) -> u64 {
+        self.shared().signals.ticks()
     }
 }
 

@@ -49,10 +49,11 @@ mod app;
 mod rest;
 mod connections;
 pub mod demo;
+mod systemd;
 mod serve;
 
 pub use self::log_fields::log_fields;
-pub use self::serve::{ServeError, Server, ServerEvent, Show, serve};
+pub use self::serve::{ServeError, ServeOptions, Server, ServerEvent, Show, StartMode, serve};
 pub use self::tls::TlsError;
 
 /// Runs the example of this crate's README as a test.

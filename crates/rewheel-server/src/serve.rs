@@ -5,12 +5,17 @@ use crate::config::Config;
 use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
 use crate::notify::{self, RouteError, RouteTarget};
+use crate::systemd::Systemd;
 use crate::tls::{Tls, TlsError};
 use crate::{rest, runners, telemetry};
 use axum::Router;
 use rewheel::CancelToken;
+use rewheel_core::store::{Store, StoreError};
+use rewheel_core::{KindChange, KindName};
+use rewheel_engine::meters::Build;
 use rewheel_engine::{Actor, Engine, EngineFailure, ScheduleError, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -44,6 +49,9 @@ pub enum ServeError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] ConnectError),
+    /// The store failed while the kinds were paused.
+    #[error("failed to pause the kinds, so no job was started")]
+    Pause(#[from] StoreError),
     /// A notification route is invalid.
     #[error(transparent)]
     Notify(#[from] RouteError),
@@ -96,6 +104,27 @@ pub enum Show {
     Demo,
 }
 
+/// What runs at the start of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartMode {
+    /// Jobs start as soon as the server runs.
+    #[default]
+    Running,
+    /// Every kind of the store is paused before any job starts, for all nodes. An operator resumes the kinds.
+    Paused,
+}
+
+/// How to serve, besides the config.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServeOptions {
+    /// What the server shows in addition to its work.
+    pub show: Show,
+    /// What runs at the start.
+    pub start: StartMode,
+    /// The program that contains the server, for the metric `rewheel_build_info`.
+    pub build: Build,
+}
+
 /// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
@@ -104,6 +133,8 @@ pub struct Server {
     tls: Option<Tls>,
     address: SocketAddr,
     demo: Option<Demo>,
+    options: ServeOptions,
+    systemd: Systemd,
 }
 
 impl Server {
@@ -120,7 +151,18 @@ impl Server {
         let taken = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let address = listener.local_addr()?;
-        Ok(Server { app: Arc::new(App::new(config)), listener, tls, address, demo: None })
+        let (options, systemd) = (ServeOptions::default(), Systemd::default());
+        let app = Arc::new(App::new(config));
+        Ok(Server { app, listener, tls, address, demo: None, options, systemd })
+    }
+
+    /// Sets the options, and starts the demo if they ask for it.
+    ///
+    /// # Errors
+    /// If the demo cannot start.
+    pub async fn with(mut self, options: ServeOptions) -> Result<Server, ServeError> {
+        self.options = options;
+        self.show(options.show).await
     }
 
     /// Starts the demo, if requested.
@@ -154,6 +196,8 @@ impl Server {
         stop: impl Future<Output = ()>,
         say: impl FnMut(&ServerEvent),
     ) -> Result<(), ServeError> {
+        let options = self.options;
+        let start = async |config: &Config, demo: Option<&Demo>| start(config, demo, options).await;
         self.run_over(start, stop, say).await
     }
 
@@ -164,7 +208,7 @@ impl Server {
         stop: impl Future<Output = ()>,
         mut say: impl FnMut(&ServerEvent),
     ) -> Result<(), ServeError> {
-        let Server { app, listener, tls, address, demo } = self;
+        let Server { app, listener, tls, address, demo, options: _, systemd } = self;
         let quiet = CancelToken::new();
         let router = rest::router(Arc::clone(&app));
         let mut serving = answer(listener, tls, router, (app.config(), &quiet));
@@ -175,7 +219,9 @@ impl Server {
             let mut failure = None;
             let stop = async { failure = until_failure(&engine, stop).await };
             let stop = telemetry::while_exported(engine.clone(), telemetry, stop);
+            let stop = systemd.while_fed(&engine, stop);
             say(&ServerEvent::Ready(address));
+            systemd.say("READY=1");
             if let Some(demo) = &demo {
                 say(&ServerEvent::Showing(demo.to_string()));
                 show_until(&engine, stop).await;
@@ -185,6 +231,7 @@ impl Server {
             // Load balancers see the shutdown in /readyz from here on.
             app.stop();
             say(&ServerEvent::Stopping);
+            systemd.say("STOPPING=1");
             let shutdown = engine.shutdown(app.config().server.shutdown_grace).await;
             say(&ServerEvent::Stopped(shutdown));
             Ok::<_, ServeError>((engine, failure))
@@ -244,12 +291,49 @@ fn answer(
     }
 }
 
+/// Pauses kinds at the start of a server, each once: an operator may resume a kind meanwhile.
+struct Paused {
+    mode: StartMode,
+    done: BTreeSet<KindName>,
+}
+
+impl Paused {
+    fn new(mode: StartMode) -> Paused {
+        Paused { mode, done: BTreeSet::new() }
+    }
+
+    /// Pauses all kinds of the store but bulk operations, which an operator needs to clean up.
+    async fn pause_all(&mut self, store: &dyn Store) -> Result<(), ServeError> {
+        match self.mode {
+            StartMode::Running => return Ok(()),
+            StartMode::Paused => {}
+        }
+        let by = Actor::new("serve --paused");
+        for kind in store.kinds().await? {
+            if kind.name.as_str() != OPERATIONS && self.done.insert(kind.name.clone()) {
+                store.change_kind(&kind.name, &KindChange::Pause, &by).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kind of bulk operations.
+const OPERATIONS: &str = "rewheel.operation";
+
 /// Opens the store, and starts the engine.
-async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
+async fn start(
+    config: &Config,
+    demo: Option<&Demo>,
+    options: ServeOptions,
+) -> Result<Engine, ServeError> {
     let store = connect(&config.store_url()).await?;
+    let mut paused = Paused::new(options.start);
+    paused.pause_all(store.as_ref()).await?;
     let shown = demo.iter().flat_map(|demo| &demo.kinds).map(|(name, _)| name.clone()).collect();
     let mut builder = Engine::builder(store)
         .settings(config.engine.clone())
+        .built_from(options.build)
         .runners(runners::source(config, shown));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
@@ -271,10 +355,14 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
         builder = builder.kind(name.as_str(), settings.clone());
     }
     let engine = builder.start().await?;
+    // The kinds of the config that were not in the store.
+    paused.pause_all(engine.store().as_ref()).await?;
     for (name, schedule) in &config.schedules {
         let put = engine.put_schedule(name.as_str(), schedule, &Actor::new("config")).await;
         put.map_err(|source| ServeError::Schedule { name: name.to_string(), source })?;
     }
+    // The kind of schedules is created with the first of them.
+    paused.pause_all(engine.store().as_ref()).await?;
     Ok(engine)
 }
 
@@ -298,12 +386,13 @@ async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
 /// Says what could not be started, or that a second signal interrupted the shutdown.
 pub async fn serve(
     config: Config,
-    show: Show,
+    options: ServeOptions,
     say: impl FnMut(&ServerEvent),
 ) -> Result<(), ServeError> {
     let mut signals = Signals::new()?;
     let asked = CancelToken::new();
-    let server = Server::bind(config).await?.show(show).await?;
+    let mut server = Server::bind(config).await?.with(options).await?;
+    server.systemd = Systemd::from_environment();
     let running = server.run(asked.cancelled(), say);
     let impatience = async {
         signals.next().await;

@@ -8,6 +8,8 @@
 //! rewheel_testkit::store_conformance!(open);
 //! ```
 
+//! With the feature `engine`, [`TestEngine`] runs the jobs of an application in its own tests.
+
 #![warn(missing_docs)]
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test code: it fails loudly")]
 
@@ -27,6 +29,10 @@ mod redis_process;
 mod redis_cluster;
 #[cfg(feature = "postgres")]
 mod schema;
+#[cfg(feature = "engine")]
+mod test_engine;
+#[cfg(feature = "engine")]
+mod script;
 pub mod conformance;
 pub mod idempotency;
 
@@ -42,5 +48,14 @@ pub use self::redis_cluster::RedisCluster;
 pub use self::redis_process::RedisProcess;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};
+#[cfg(feature = "engine")]
+pub use self::script::Scripted;
 pub use self::subject::{Subject, lane, millis, seconds};
+#[cfg(feature = "engine")]
+pub use self::test_engine::{TestEngine, TestEngineBuilder};
 pub use self::thread_log::ThreadLog;
+
+/// Runs the examples of the guide as tests.
+#[cfg(all(doctest, feature = "engine"))]
+#[doc = include_str!("../../../docs/guide/testing.md")]
+struct TestingGuide;

@@ -15,6 +15,7 @@ mod fleet;
 mod page;
 mod cli;
 mod config;
+mod service;
 mod commands;
 mod lab;
 mod bench;

@@ -39,6 +39,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             tenants: crate::tenant_settings::TenantBook::default(),
             desk: None,
             events: Log::new(1),
+            build: crate::meters::Build::default(),
         },
         to_dispatch,
         to_settle,

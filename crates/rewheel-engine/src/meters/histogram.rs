@@ -26,6 +26,9 @@ const DURATIONS: [u64; 16] = [
 /// Buckets of batch sizes, up to the largest batch.
 const SIZES: [u64; 11] = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
+/// Buckets of attempts per job.
+const ATTEMPTS: [u64; 9] = [1, 2, 3, 4, 5, 6, 8, 10, 20];
+
 /// The content of a histogram: the number of values up to each bound, and in total.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
@@ -57,6 +60,10 @@ impl Histogram {
 
     pub(crate) fn of_sizes() -> Histogram {
         Histogram::new(&SIZES, 1.0)
+    }
+
+    pub(crate) fn of_attempts() -> Histogram {
+        Histogram::new(&ATTEMPTS, 1.0)
     }
 
     fn new(bounds: &'static [u64], scale: f64) -> Histogram {

@@ -3,8 +3,8 @@
 use super::histogram::Histogram;
 use crate::counts::Counts;
 use rewheel::{Category, Moment};
-use rewheel_core::store::{Inserted, Settlement};
-use rewheel_core::{JobId, KindName, Timestamp};
+use rewheel_core::store::{Inserted, Outcome, Settlement};
+use rewheel_core::{Decision, JobId, KindName, State, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -115,6 +115,9 @@ pub(crate) struct KindMeters {
     dead: [AtomicU64; Category::ALL.len()],
     pub(crate) duration: Histogram,
     pub(crate) lateness: Histogram,
+    /// Attempts of ended jobs.
+    pub(super) job_attempts: Histogram,
+    pub(super) parkings: AtomicU64,
     delayed: AtomicU64,
     pub(crate) takeovers: AtomicU64,
     /// Instants of schedules that submitted no job: late, overlap.
@@ -132,6 +135,8 @@ impl Default for KindMeters {
             dead: Default::default(),
             duration: Histogram::of_durations(),
             lateness: Histogram::of_durations(),
+            job_attempts: Histogram::of_attempts(),
+            parkings: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             takeovers: AtomicU64::new(0),
             missed: Default::default(),
@@ -182,6 +187,25 @@ impl KindMeters {
         let place = Category::ALL.iter().position(|known| *known == category);
         if let Some(count) = place.and_then(|place| self.dead.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts that this node parked the kind.
+    pub(crate) fn parked(&self) {
+        self.parkings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records the attempts of a job, if this result ended the job. A cancelled job says nothing about its attempts.
+    pub(crate) fn settled_after(&self, attempts: u32, decision: &Decision, outcome: Outcome) {
+        let has_ended = match outcome {
+            Outcome::LetGo(State::Succeeded | State::Failed | State::Dead) => true,
+            // A kind that keeps no successes.
+            Outcome::Gone => *decision == Decision::Succeed,
+            Outcome::LetGo(State::Scheduled | State::Leased | State::Paused | State::Cancelled)
+            | Outcome::Kept { .. } => false,
+        };
+        if has_ended {
+            self.job_attempts.note(attempts.into());
         }
     }
 

@@ -28,6 +28,7 @@ impl Mirror {
 pub(crate) struct Instruments {
     duration: Instrument<f64>,
     lateness: Instrument<f64>,
+    job_attempts: Instrument<f64>,
     claim_batch: Instrument<f64>,
     store_call: Instrument<f64>,
 }
@@ -44,6 +45,7 @@ impl Instruments {
         Instruments {
             duration: histogram("rewheel.attempt.duration", durations.clone()),
             lateness: histogram("rewheel.attempt.lateness", durations.clone()),
+            job_attempts: histogram("rewheel.job.attempts", Histogram::of_attempts().bounds()),
             claim_batch: histogram("rewheel.claim.batch", Histogram::of_sizes().bounds()),
             store_call: histogram("rewheel.store.call.duration", durations),
         }
@@ -53,6 +55,8 @@ impl Instruments {
         let labels = vec![KeyValue::new("kind", name.to_string())];
         let instrument = self.duration.clone();
         meters.duration.mirror(Mirror { instrument, labels: labels.clone() });
+        let instrument = self.job_attempts.clone();
+        meters.job_attempts.mirror(Mirror { instrument, labels: labels.clone() });
         meters.lateness.mirror(Mirror { instrument: self.lateness.clone(), labels });
     }
 

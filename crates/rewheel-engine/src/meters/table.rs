@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
 /// Every metric of an engine.
-pub static METERS: [Meter; 29] = [
+pub static METERS: [Meter; 32] = [
     Meter {
         name: "rewheel.jobs",
         form: MeterType::Gauge,
@@ -141,6 +141,22 @@ pub static METERS: [Meter; 29] = [
         labels: &["kind"],
         help: "Attempts on this node that were delayed because their kind was parked (its circuit breaker was open).",
         read: |from| of_counts(from, KindMeters::read_delayed),
+    },
+    Meter {
+        name: "rewheel.kind.parkings",
+        form: MeterType::Counter,
+        unit: "{parking}",
+        labels: &["kind"],
+        help: "How often this node parked the kind: its circuit breaker opened, or the called service asked to wait.",
+        read: |from| of_counts(from, |meters| load(&meters.parkings)),
+    },
+    Meter {
+        name: "rewheel.job.attempts",
+        form: MeterType::Histogram,
+        unit: "{attempt}",
+        labels: &["kind"],
+        help: "Attempts of jobs that succeeded, failed or became dead letters with a result settled by this node.",
+        read: |from| of_distributions(from, |meters| meters.job_attempts.read()),
     },
     Meter {
         name: "rewheel.schedules.missed",
@@ -275,6 +291,17 @@ pub static METERS: [Meter; 29] = [
         labels: &["notifier", "outcome"],
         help: "Notifications of this node by outcome: sent, suppressed, failed.",
         read: notices,
+    },
+    Meter {
+        name: "rewheel.build_info",
+        form: MeterType::Gauge,
+        unit: "{build}",
+        labels: &["version", "commit"],
+        help: "Always 1; the labels are the version and the commit of this node.",
+        read: |from| {
+            let build = from.shared.build;
+            vec![sample([build.version.into(), build.commit.into()], Value::Count(1))]
+        },
     },
 ];
 

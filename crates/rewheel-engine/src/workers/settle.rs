@@ -110,7 +110,7 @@ impl RemoteWorker<'_> {
             if let Ok(Settled::Applied(_)) = &answer {
                 submitted.extend(settlement.follow_ups.iter().cloned());
             }
-            settled.push(self.settled(settlement, answer, &kinds)?);
+            settled.push(self.settled((settlement, answer), &kinds, &live)?);
         }
         shared.tell_of_follow_ups(&submitted).await;
         // Results that arrive before the sweep still count. If none does, the worker must learn that it has expired.
@@ -190,9 +190,9 @@ impl RemoteWorker<'_> {
 
     fn settled(
         &self,
-        settlement: &Settlement,
-        answer: Result<Settled, StoreError>,
+        (settlement, answer): (&Settlement, Result<Settled, StoreError>),
         kinds: &BTreeMap<JobId, KindName>,
+        live: &BTreeMap<JobId, Job>,
     ) -> StoreResult<WorkerSettled> {
         let shared = self.shared();
         let (outcome, is_news) = match answer? {
@@ -216,6 +216,9 @@ impl RemoteWorker<'_> {
         if let Some(kind) = kinds.get(&settlement.lease.job) {
             let meters = shared.reports.meters.kind(kind);
             meters.settled.count(settlement);
+            if let Some(job) = live.get(&settlement.lease.job) {
+                meters.settled_after(attempt::number(job), &settlement.decision, outcome);
+            }
             meters.duration.took(settlement.ran.duration);
             if state == State::Dead {
                 meters.died_of(settlement);

@@ -3,8 +3,8 @@
 use crate::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::{Actor, Failure, KindChange, KindName, Report};
-use rewheel_engine::meters::{Distribution, Value};
-use rewheel_engine::{Engine, EngineSettings, KindSettings};
+use rewheel_engine::meters::{Build, Distribution, Value};
+use rewheel_engine::{BreakerSettings, Engine, EngineSettings, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
@@ -56,6 +56,8 @@ async fn an_attempt_is_counted_with_its_time_and_its_result() -> Tested {
     let took = distribution(&engine, "rewheel.attempt.duration", &["work"]);
     assert_eq!((took.count, took.buckets[7], took.buckets[8]), (2, (0.25, 0), (0.5, 2)));
     assert_eq!(distribution(&engine, "rewheel.attempt.lateness", &["work"]).count, 2);
+    let attempts = distribution(&engine, "rewheel.job.attempts", &["work"]);
+    assert_eq!((attempts.count, attempts.buckets[0], attempts.buckets[1]), (1, (1.0, 0), (2.0, 1)));
     assert_eq!(count(&engine, "rewheel.concurrency.free", &[]), 256);
     assert!(count(&engine, "rewheel.lease.renewals", &["renewed"]) >= 2);
     assert!(count(&engine, "rewheel.store.calls", &["settle", "ok"]) >= 2);
@@ -82,6 +84,42 @@ async fn what_waits_is_counted_where_it_waits() -> Tested {
     let seen = ["rewheel.concurrency.max", "rewheel.concurrency.free", "rewheel.wheel.jobs"];
     assert_eq!(seen.map(|name| count(&engine, name, &[])), [4, 3, 1]);
     assert!(distribution(&engine, "rewheel.claim.batch", &[]).count >= 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parking_counts_once_however_many_probes_fail() -> Tested {
+    let breaker = BreakerSettings { window: 10, open_for: seconds(5), ..Default::default() };
+    let settings = KindSettings { attempts_max: 100, breaker: Some(breaker), ..Default::default() };
+    let engine = Engine::builder(Arc::new(store()))
+        .kind("work", settings)
+        .raw_handler("work", |_| async {
+            let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
+            Report::AttemptFailed { verdict: Verdict::Retry, failure }
+        })
+        .start()
+        .await?;
+    for _ in 0..50 {
+        engine.submit_raw("work", Vec::new()).await?;
+    }
+    tokio::time::sleep(seconds(4)).await;
+    let before = count(&engine, "rewheel.attempts", &["work"]);
+    assert_eq!(count(&engine, "rewheel.kind.parkings", &["work"]), 1);
+    tokio::time::sleep(seconds(30)).await;
+    assert!(count(&engine, "rewheel.attempts", &["work"]) > before, "no probe ran");
+    assert_eq!(count(&engine, "rewheel.kind.parkings", &["work"]), 1);
+    assert_eq!(distribution(&engine, "rewheel.job.attempts", &["work"]).count, 0);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_build_is_a_label() -> Tested {
+    let plain = Engine::builder(Arc::new(store())).start().await?;
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(count(&plain, "rewheel.build_info", &[version, "unknown"]), 1);
+    let build = Build { version: "2.1.0", commit: "4f2a9c1" };
+    let named = Engine::builder(Arc::new(store())).built_from(build).start().await?;
+    assert_eq!(count(&named, "rewheel.build_info", &["2.1.0", "4f2a9c1"]), 1);
     Ok(())
 }
 

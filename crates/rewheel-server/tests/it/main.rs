@@ -6,3 +6,4 @@ mod rest;
 mod callback;
 mod failover;
 mod notify;
+mod monitoring;
