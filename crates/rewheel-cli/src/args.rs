@@ -3,16 +3,20 @@
 mod jobs;
 mod watch;
 mod schedules;
+mod lab;
 
 pub(crate) use self::jobs::{
     Care, Change, DeadCommand, DeadList, Edit, JobsCommand, List, Pace, Paging, Redrive, Submit,
     Which,
 };
+pub(crate) use self::lab::{
+    ContentionArgs, DelayArgs, FlakyArgs, LabArgs, LabCommand, LabCommon, OutageArgs, OverloadArgs,
+    RecoveryArgs, Traffic,
+};
 pub(crate) use self::schedules::{PutSchedule, SchedulesCommand};
 pub(crate) use self::watch::{Audit, BreakerCommand, Events, KindsCommand};
 
 use crate::bench::BenchArgs;
-use crate::lab::LabArgs;
 use crate::token::TokenCommand;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use rewheel_core::SecretUrl;
@@ -141,6 +145,7 @@ pub(crate) enum Command {
     /// Check whether the server is ready: exit code 0 if it accepts requests and reaches its store
     Ready,
     /// Simulate retry policies against a failing dependency
+    #[command(args_conflicts_with_subcommands = true)]
     Lab(Box<LabArgs>),
     /// Measure the throughput and latency of Rewheel on this machine
     Bench(Box<BenchArgs>),

@@ -1,146 +1,173 @@
-//! Simulates retry policies against a failing dependency.
+//! Simulates retry policies.
 
+mod delay_table;
 mod picture;
+mod recorded;
 
+use crate::args::{
+    ContentionArgs, FlakyArgs, LabArgs, LabCommand, LabCommon, OutageArgs, OverloadArgs,
+    RecoveryArgs, Traffic,
+};
 use crate::cli_error::{CliError, exit};
 use crate::output::Output;
-use anyhow::{Context, Result};
-use clap::Args;
-use rewheel::duration;
-use rewheel_lab::{Dependency, Fault, Outcome, Policy, Second, Storm};
+use anyhow::Context;
+use rewheel_lab::{
+    Contention, Dependency, Policy, Recovery, Report, Row, Scenario, StormError, compare, html,
+};
 use serde_json::{Value, json};
-use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
-/// The policies that are compared by default: from no retries to all features.
-const POLICIES: [&str; 5] = [
-    "none",
-    "10 attempts, fixed 100ms",
-    "4 attempts, exponential 100ms max 10s",
-    "4 attempts, exponential 100ms max 10s, budget 10% floor 1",
-    "4 attempts, exponential 100ms max 10s, budget 10% floor 1, breaker",
-];
-
-#[derive(Debug, Args)]
-pub(crate) struct LabArgs {
-    /// Simulate this retry policy: `none`, or a policy such as `4 attempts, fixed 100ms, budget 10%, breaker` (repeatable)
-    #[arg(long = "policy", value_name = "POLICY")]
-    policies: Vec<Policy>,
-    /// Simulate this many client processes
-    #[arg(long, default_value_t = 100)]
-    clients: u32,
-    /// Make this many calls per second in total
-    #[arg(long, default_value_t = 500)]
-    rate: u32,
-    /// Let the dependency serve this many requests per second
-    #[arg(long, default_value_t = 1_000)]
-    capacity: u32,
-    /// Let the dependency take this long for a request
-    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration::parse)]
-    latency: Duration,
-    /// Let the dependency reject requests that would wait longer than this
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    sheds_after: Option<Duration>,
-    /// Limit the duration of one attempt
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
-    timeout: Duration,
-    /// Let the dependency fail in this period
-    #[arg(long, value_name = "FROM..TO", default_value = "20s..40s", value_parser = span)]
-    outage: Range<Duration>,
-    /// Choose the fault: `hangs`, `fails`, or `x10` for ten times as slow
-    #[arg(long, default_value = "hangs", value_parser = fault)]
-    fault: Fault,
-    /// Make calls for this long
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    lasts: Duration,
-    /// Set the random seed; the same seed gives the same result
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+pub(crate) async fn run(args: LabArgs, output: Output) -> Result<(), CliError> {
+    let LabArgs { command, recorded, outage: default, common } = args;
+    if let (Some(store), Some(kind)) = (&recorded.from, &recorded.kind) {
+        let report = recorded::report(store, kind, recorded.since, common.seed, output).await?;
+        return print(&report, common.html.as_deref(), output);
+    }
+    let (report, html) = match command {
+        None => (outage(Scenario::outage(), default, common.seed), common.html),
+        Some(LabCommand::Outage(args)) => {
+            (outage(Scenario::outage(), args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Metastable(args)) => {
+            (outage(Scenario::metastable(), args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Fleet(args)) => {
+            (outage(Scenario::fleet(), args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Overload(args)) => {
+            (overload(args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Flaky(args)) => (flaky(args.own, args.common.seed), args.common.html),
+        Some(LabCommand::Contention(args)) => {
+            (contention(&args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Recovery(args)) => {
+            (recovery(args.own, args.common.seed), args.common.html)
+        }
+        Some(LabCommand::Compare(LabCommon { seed, html })) => (compare(seed).map_err(wrong), html),
+        Some(LabCommand::Delays(args)) => return delay_table::run(&args, output),
+    };
+    print(&report?, html.as_deref(), output)
 }
 
-fn span(text: &str) -> Result<Range<Duration>> {
-    let (from, to) = text.split_once("..").context("use FROM..TO, such as 20s..40s")?;
-    Ok(duration::parse(from)?..duration::parse(to)?)
+fn wrong(error: StormError) -> CliError {
+    CliError::new(exit::USAGE, error)
 }
 
-fn fault(text: &str) -> Result<Fault> {
-    match text {
-        "hangs" => Ok(Fault::Hangs),
-        "fails" => Ok(Fault::Fails),
-        _ => {
-            let times = text.strip_prefix('x').and_then(|times| times.parse().ok());
-            times.map(Fault::Slow).context("use `hangs`, `fails`, or a factor such as `x10`")
+impl Traffic {
+    /// Changes a scenario as the arguments say.
+    fn apply(self, scenario: Scenario, seed: u64) -> Scenario {
+        let policies = if self.policies.is_empty() { scenario.policies } else { self.policies };
+        Scenario {
+            policies,
+            clients: self.clients.unwrap_or(scenario.clients),
+            rate: self.rate.unwrap_or(scenario.rate),
+            capacity: self.capacity.unwrap_or(scenario.capacity),
+            latency: self.latency.unwrap_or(scenario.latency),
+            sheds_after: self.sheds_after.or(scenario.sheds_after),
+            timeout: self.timeout.unwrap_or(scenario.timeout),
+            lasts: self.lasts.unwrap_or(scenario.lasts),
+            seed,
+            ..scenario
         }
     }
 }
 
-/// A policy and its results.
-struct RouteTest {
-    policy: Policy,
-    outcome: Outcome,
+fn outage(scenario: Scenario, args: OutageArgs, seed: u64) -> Result<Report, CliError> {
+    let mut scenario = args.traffic.apply(scenario, seed);
+    if let Some((when, fault)) = &mut scenario.outage {
+        *when = args.outage.unwrap_or(when.clone());
+        *fault = args.fault.unwrap_or(*fault);
+    }
+    scenario.run().map_err(wrong)
 }
 
-pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), CliError> {
-    let wrong = |error| CliError::new(exit::USAGE, anyhow::Error::from(error));
-    let mut dependency = Dependency::new(args.capacity, args.latency);
-    if let Some(wait) = args.sheds_after {
-        dependency = dependency.sheds_after(wait);
+fn overload(args: OverloadArgs, seed: u64) -> Result<Report, CliError> {
+    let mut scenario = args.traffic.apply(Scenario::overload(), seed);
+    scenario.surge = Some((args.surge, args.times));
+    scenario.run().map_err(wrong)
+}
+
+fn flaky(args: FlakyArgs, seed: u64) -> Result<Report, CliError> {
+    let mut scenario = args.traffic.apply(Scenario::flaky(), seed);
+    scenario.failure_ratio = args.failure_ratio;
+    scenario.run().map_err(wrong)
+}
+
+fn contention(args: &ContentionArgs, seed: u64) -> Result<Report, CliError> {
+    let contention = Contention::new(args.clients, args.runs, seed).map_err(wrong)?;
+    if args.policies.is_empty() {
+        return Ok(contention.report());
     }
-    let storm = Storm::new(dependency, args.rate)
-        .clients(args.clients)
-        .lasts(args.lasts)
-        .seed(args.seed)
-        .outage(args.outage.clone(), args.fault)
-        .map_err(wrong)?;
-    storm.check().map_err(wrong)?;
-    if args.timeout.is_zero() {
-        return Err(CliError::usage("--timeout must be longer than 0s".to_owned()));
-    }
-    let policies = if args.policies.is_empty() {
-        POLICIES.iter().filter_map(|text| text.parse().ok()).collect()
-    } else {
-        args.policies.clone()
+    let row = |policy: &Policy| {
+        let retry = only_retry(policy)?;
+        Ok(contention.run(&policy.to_string(), &retry))
     };
-    let tried: Vec<RouteTest> = policies
-        .into_iter()
-        .map(|policy| {
-            let outcome = storm.run(|client| policy.pipeline(client, args.timeout));
-            RouteTest { policy, outcome }
-        })
-        .collect();
-    output.answer(document(&args, &tried), || picture::draw(&args, &tried));
+    Ok(contention.report_of(args.policies.iter().map(row).collect::<Result<_, CliError>>()?))
+}
+
+fn recovery(args: RecoveryArgs, seed: u64) -> Result<Report, CliError> {
+    let default = Recovery::default();
+    let retry = args.policy.as_ref().map(only_retry).transpose()?.unwrap_or(default.retry);
+    let recovery = Recovery {
+        dependency: Dependency::new(args.capacity, args.latency),
+        retry,
+        nodes: args.nodes,
+        slots: args.slots,
+        rate: args.rate,
+        timeout: args.timeout,
+        outage: args.outage,
+        fault: args.fault,
+        probe_every: args.probe_every,
+        lasts: args.lasts,
+        seed,
+    };
+    recovery.report().map_err(wrong)
+}
+
+/// Returns the retry of a policy that consists of nothing else.
+fn only_retry(policy: &Policy) -> Result<rewheel::Retry, CliError> {
+    let retry = policy.retry().filter(|_| policy.is_plain());
+    retry.ok_or_else(|| {
+        CliError::usage(format!(
+            "`{policy}` cannot be used here: use only a retry, such as `5 attempts, exponential 100ms`"
+        ))
+    })
+}
+
+fn print(report: &Report, file: Option<&Path>, output: Output) -> Result<(), CliError> {
+    if let Some(file) = file {
+        let written = std::fs::write(file, html(report));
+        let written = written.with_context(|| format!("cannot write {}", file.display()));
+        written.map_err(|error| CliError::new(exit::FAILED, error))?;
+    }
+    output.answer(document(report), || picture::draw(report));
     Ok(())
 }
 
-fn document(args: &LabArgs, tried: &[RouteTest]) -> Value {
-    let text = |duration: Duration| duration::text(duration).to_string();
-    let fault = match args.fault {
-        Fault::Hangs => "hangs".to_owned(),
-        Fault::Fails => "fails".to_owned(),
-        Fault::Slow(times) => format!("x{times}"),
-    };
+fn document(report: &Report) -> Value {
     json!({
-        "storm": {
-            "clients": args.clients, "rate": args.rate, "capacity": args.capacity, "latency": text(args.latency),
-            "sheds_after": args.sheds_after.map(text), "timeout": text(args.timeout), "fault": fault,
-            "outage": {"from": text(args.outage.start), "to": text(args.outage.end)},
-            "lasts": text(args.lasts), "seed": args.seed,
-        },
-        "policies": tried.iter().map(|tried| policy(tried, text)).collect::<Vec<_>>(),
+        "scenario": report.scenario,
+        "rows": report.rows.iter().map(row).collect::<Vec<_>>(),
     })
 }
 
-fn policy(RouteTest { policy, outcome }: &RouteTest, text: impl Fn(Duration) -> String) -> Value {
-    let second = |second: &Second| {
-        let Second { offered, succeeded, attempts } = *second;
-        json!({"offered": offered, "succeeded": succeeded, "attempts": attempts})
-    };
+fn row(row: &Row) -> Value {
     json!({
-        "policy": policy.to_string(), "attempts_max": policy.attempts(),
-        "offered": outcome.offered(), "succeeded": outcome.succeeded(), "refused": outcome.refused(),
-        "attempts": outcome.attempts(), "served": outcome.served(), "wasted": outcome.wasted(),
-        "amplification": outcome.amplification(), "peak": outcome.peak(),
-        "recovered_after": outcome.recovered_after().map(&text), "cut_at": outcome.cut_at().map(text),
-        "seconds": outcome.seconds().iter().map(second).collect::<Vec<_>>(),
+        "policy": row.policy,
+        "calls": row.calls,
+        "completed_ms": row.completed.map(millis),
+        "success": row.success,
+        "p50_ms": row.p50.map(millis),
+        "p99_ms": row.p99.map(millis),
+        "amplification": row.amplification,
+        "wasted": row.wasted,
+        "recovered_ms": row.recovered.after().map(millis),
     })
+}
+
+/// Returns milliseconds, rounded to microseconds.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }

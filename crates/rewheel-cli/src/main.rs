@@ -104,7 +104,7 @@ async fn run(args: Args, output: Output) -> Result<(), CliError> {
         }
         Command::Token(command) => token::run(command, client, output).await,
         Command::Doctor(doctor) => doctor::run(doctor, output).await,
-        Command::Lab(args) => lab::run(*args, output),
+        Command::Lab(args) => lab::run(*args, output).await,
         Command::Bench(args) => {
             let failed = |error: anyhow::Error| CliError::new(exit::FAILED, error);
             let report = bench::run(&args).await.map_err(CliError::of_bench)?;

@@ -1,6 +1,8 @@
 //! A simulated dependency: limited concurrency, a queue, and faults.
 
-use rewheel::{Category, Class, Classify, Random};
+use crate::chance::Chance;
+use crate::latency::Latency;
+use rewheel::{Category, Class, Classify};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -19,7 +21,8 @@ const LATENCY_MAX: Duration = Duration::from_secs(3_600);
 #[derive(Clone, Debug)]
 pub struct Dependency {
     capacity: u32,
-    latency: Duration,
+    latency: Latency,
+    failure_ratio: f64,
     sheds_after: Option<Duration>,
 }
 
@@ -34,29 +37,53 @@ pub enum Fault {
     Slow(f64),
 }
 
+impl Fault {
+    /// Says what the dependency does.
+    pub fn in_words(self) -> String {
+        match self {
+            Fault::Fails => "fails immediately".to_owned(),
+            Fault::Hangs => "hangs".to_owned(),
+            Fault::Slow(times) => format!("is {times} times as slow"),
+        }
+    }
+}
+
 impl Dependency {
     /// Creates a dependency that serves `capacity` requests per second, each in `latency` on average when there is no queue.
-    pub const fn new(capacity: u32, latency: Duration) -> Dependency {
-        Dependency { capacity, latency, sheds_after: None }
+    /// A plain duration is evenly spread between half of it and one and a half of it; see [`Latency`].
+    pub fn new(capacity: u32, latency: impl Into<Latency>) -> Dependency {
+        Dependency { capacity, latency: latency.into(), failure_ratio: 0.0, sheds_after: None }
+    }
+
+    /// Fails this share of the requests, 0 to 1, each independently of the others. They take as long as the others.
+    ///
+    /// # Panics
+    /// Panics if the share is not 0 to 1.
+    #[must_use]
+    pub fn failure_ratio(mut self, share: f64) -> Dependency {
+        assert!((0.0..=1.0).contains(&share), "the failure ratio must be 0 to 1");
+        self.failure_ratio = share;
+        self
     }
 
     /// Refuses a request at once if it would wait in the queue for longer than this.
     #[must_use]
-    pub const fn sheds_after(mut self, wait: Duration) -> Dependency {
+    pub fn sheds_after(mut self, wait: Duration) -> Dependency {
         self.sheds_after = Some(wait);
         self
     }
 
     /// Returns how many requests it serves at the same time.
     fn servers(&self) -> f64 {
-        (f64::from(self.capacity) * self.latency.as_secs_f64()).round().max(1.0)
+        (f64::from(self.capacity) * self.latency.mean().as_secs_f64()).round().max(1.0)
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.capacity == 0 || self.latency.is_zero() {
+        let latency = self.latency.mean();
+        if self.capacity == 0 || latency.is_zero() {
             return Err("the dependency must serve 1 request per second or more, and its latency must be longer than 0s".to_owned());
         }
-        if self.latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
+        if latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
             return Err(format!(
                 "the simulated dependency is too large: capacity times latency must be at most {SERVERS_MAX} requests, and the latency at most 1h"
             ));
@@ -70,6 +97,8 @@ impl Dependency {
 pub(crate) enum Refusal {
     #[error("the dependency failed")]
     Failed,
+    #[error("the simulated request failed")]
+    Flaky,
     #[error("the simulated dependency refused the call: too many calls are already waiting")]
     Shed,
 }
@@ -77,7 +106,7 @@ pub(crate) enum Refusal {
 impl Classify for Refusal {
     fn classify(&self) -> Class {
         match self {
-            Refusal::Failed => Class::retry(Category::Transient),
+            Refusal::Failed | Refusal::Flaky => Class::retry(Category::Transient),
             Refusal::Shed => Class::retry(Category::Throttled),
         }
     }
@@ -89,15 +118,17 @@ pub(crate) struct Line {
     /// When each server is free. A new request is served by the first free one, so its completion time is known on arrival and no
     /// events are needed in between.
     free: BinaryHeap<Reverse<Duration>>,
+    latency: Latency,
     /// Average time that a request occupies a server: all servers busy for this time each make up the capacity.
     each: Duration,
     /// Average time to the response.
     answers_in: Duration,
-    /// When the queued requests will start.
+    failure_ratio: f64,
+    /// When the queued requests will start. Empty if the dependency does not shed load.
     waiting: BinaryHeap<Reverse<Duration>>,
     sheds_after: Option<Duration>,
     outages: Vec<(Range<Duration>, Fault)>,
-    random: Random,
+    chance: Chance,
 }
 
 /// The future response of a request.
@@ -107,22 +138,35 @@ pub(crate) struct Booked {
     pub(crate) refusal: Option<Refusal>,
 }
 
+impl Booked {
+    /// Returns whether the dependency did the work.
+    pub(crate) fn is_served(self) -> bool {
+        match self.refusal {
+            None | Some(Refusal::Flaky) => true,
+            Some(Refusal::Failed | Refusal::Shed) => false,
+        }
+    }
+}
+
 impl Line {
     pub(crate) fn new(
         dependency: &Dependency,
         outages: &[(Range<Duration>, Fault)],
-        random: Random,
+        chance: Chance,
     ) -> Line {
         let capacity = f64::from(dependency.capacity);
         let servers = dependency.servers();
+        let each = Duration::from_secs_f64(servers / capacity);
         Line {
             free: (0..servers as usize).map(|_| Reverse(Duration::ZERO)).collect(),
-            each: Duration::from_secs_f64(servers / capacity),
-            answers_in: dependency.latency.min(Duration::from_secs_f64(servers / capacity)),
+            answers_in: dependency.latency.mean().min(each),
+            latency: dependency.latency.clone(),
+            each,
+            failure_ratio: dependency.failure_ratio,
             waiting: BinaryHeap::new(),
             sheds_after: dependency.sheds_after,
             outages: outages.to_vec(),
-            random,
+            chance,
         }
     }
 
@@ -131,12 +175,7 @@ impl Line {
         if let Some(Fault::Fails) = self.fault(now) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Failed) };
         }
-        while self.waiting.peek().is_some_and(|Reverse(begins)| *begins <= now) {
-            self.waiting.pop();
-        }
-        // Estimated from the length of the queue: the dependency does not know when an outage ends.
-        let wait = self.each.mul_f64(self.waiting.len() as f64 / self.free.len() as f64);
-        if self.sheds_after.is_some_and(|most| wait > most) {
+        if self.sheds_after.is_some_and(|most| self.wait_estimate(now) > most) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Shed) };
         }
         let first = self.free.peek().map_or(now, |Reverse(free)| (*free).max(now));
@@ -147,15 +186,24 @@ impl Line {
             Some(Fault::Slow(times)) => times,
             Some(Fault::Fails | Fault::Hangs) | None => 1.0,
         };
-        // Half to one and a half of the average, so that requests do not run in lockstep.
-        let share = 0.5 + self.random.next() as f64 / u64::MAX as f64;
-        self.free.pop();
-        self.free.push(Reverse(begins + self.each.mul_f64(share * slower)));
-        if begins > now {
+        let share = self.latency.factor(&self.chance) * slower;
+        if let Some(mut free) = self.free.peek_mut() {
+            *free = Reverse(begins + self.each.mul_f64(share));
+        }
+        if begins > now && self.sheds_after.is_some() {
             self.waiting.push(Reverse(begins));
         }
-        let answered = begins + self.answers_in.mul_f64(share * slower);
-        Booked { after: answered - now, refusal: None }
+        let answered = begins + self.answers_in.mul_f64(share);
+        let refusal = self.chance.happens(self.failure_ratio).then_some(Refusal::Flaky);
+        Booked { after: answered - now, refusal }
+    }
+
+    /// Estimates from the length of the queue how long a new request waits: the dependency does not know when an outage ends.
+    fn wait_estimate(&mut self, now: Duration) -> Duration {
+        while self.waiting.peek().is_some_and(|Reverse(begins)| *begins <= now) {
+            self.waiting.pop();
+        }
+        self.each.mul_f64(self.waiting.len() as f64 / self.free.len() as f64)
     }
 
     fn fault(&self, at: Duration) -> Option<Fault> {
@@ -167,7 +215,8 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::{Dependency, Fault, Line, Refusal};
-    use rewheel::{Random, millis, seconds};
+    use crate::chance::Chance;
+    use rewheel::{millis, seconds};
     use std::time::Duration;
 
     /// Returns when requests that arrive this far apart are done.
@@ -177,10 +226,10 @@ mod tests {
 
     #[test]
     fn serves_its_capacity_and_no_more() {
-        let mut line = Line::new(&Dependency::new(100, millis(50)), &[], Random::seeded(1));
+        let mut line = Line::new(&Dependency::new(100, millis(50)), &[], Chance::seeded(1));
         let last = done(&mut line, 10_000, millis(1)).into_iter().max().unwrap();
         assert!((seconds(98)..seconds(102)).contains(&last), "{last:?}");
-        let mut idle = Line::new(&Dependency::new(100, millis(50)), &[], Random::seeded(1));
+        let mut idle = Line::new(&Dependency::new(100, millis(50)), &[], Chance::seeded(1));
         let waits: Duration = (0..1_000).map(|nth| idle.book(millis(20) * nth).after).sum();
         let average = waits / 1_000;
         assert!((millis(45)..millis(55)).contains(&average), "{average:?}");
@@ -189,7 +238,7 @@ mod tests {
     #[test]
     fn what_hangs_is_done_when_it_is_over() {
         let outages = [(seconds(1)..seconds(5), Fault::Hangs)];
-        let mut line = Line::new(&Dependency::new(100, millis(10)), &outages, Random::seeded(1));
+        let mut line = Line::new(&Dependency::new(100, millis(10)), &outages, Chance::seeded(1));
         assert!(line.book(millis(900)).after < millis(20));
         assert!(line.book(seconds(2)).after >= seconds(3));
     }
@@ -199,7 +248,7 @@ mod tests {
         let outages =
             [(seconds(1)..seconds(5), Fault::Fails), (seconds(5)..seconds(6), Fault::Slow(10.0))];
         let dependency = Dependency::new(10, millis(100)).sheds_after(millis(500));
-        let mut line = Line::new(&dependency, &outages, Random::seeded(1));
+        let mut line = Line::new(&dependency, &outages, Chance::seeded(1));
         assert!(matches!(line.book(seconds(2)).refusal, Some(Refusal::Failed)));
         assert!(line.book(seconds(5)).after >= millis(500), "slow");
         // One in service, and half a second of requests in the queue.
@@ -208,8 +257,18 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_requests_fails_after_their_normal_time() {
+        let dependency = Dependency::new(1_000, millis(10)).failure_ratio(0.25);
+        let mut line = Line::new(&dependency, &[], Chance::seeded(1));
+        let booked: Vec<_> = (0..40_000).map(|nth| line.book(millis(10) * nth)).collect();
+        let failed = booked.iter().filter(|booked| booked.refusal.is_some()).count();
+        assert!((9_600..10_400).contains(&failed), "{failed}");
+        assert!(booked.iter().all(|booked| booked.is_served() && booked.after >= millis(5)));
+    }
+
+    #[test]
     fn one_that_is_rarely_asked_answers_in_its_time() {
-        let mut line = Line::new(&Dependency::new(10, millis(20)), &[], Random::seeded(1));
+        let mut line = Line::new(&Dependency::new(10, millis(20)), &[], Chance::seeded(1));
         assert!(line.book(seconds(1)).after <= millis(30));
         assert!(line.book(seconds(1)).after >= millis(50), "the next one waits for its turn");
     }

@@ -28,15 +28,38 @@
 
 #![warn(missing_docs)]
 
+mod chance;
+mod latency;
+mod world;
 mod dependency;
 mod outcome;
 mod policy;
 mod storm;
+mod contention;
+mod recovery;
+mod delays;
+mod report;
+mod scenario;
+mod history;
+mod what_if;
+mod plot;
+mod svg;
+mod html;
 
+pub use self::contention::Contention;
+pub use self::delays::{Delay, delays};
 pub use self::dependency::{Dependency, Fault};
+pub use self::history::{History, HistoryError, PastAttempt, PastEnd, PastJob, PastResult};
+pub use self::html::html;
+pub use self::latency::{Latency, LatencyError};
 pub use self::outcome::{Outcome, Second};
+pub use self::plot::{bar, curve, range};
 pub use self::policy::{Policy, PolicyError};
+pub use self::recovery::{Parking, Recovery};
+pub use self::report::{Recovered, Report, Row};
+pub use self::scenario::{Scenario, compare};
 pub use self::storm::{Client, Storm, StormError};
+pub use self::what_if::{Fit, what_if};
 
 /// Runs the example of this crate's README as a test.
 #[cfg(doctest)]

@@ -19,6 +19,8 @@ pub struct Outcome {
     pub(crate) outage_end: Option<Duration>,
     pub(crate) refused: u64,
     pub(crate) cut_at: Option<Duration>,
+    /// Time from the start of each call to its end, sorted.
+    pub(crate) latencies: Vec<Duration>,
 }
 
 /// What happened in one second.
@@ -36,6 +38,15 @@ impl Outcome {
     /// Returns what happened, second by second.
     pub fn seconds(&self) -> &[Second] {
         &self.seconds
+    }
+
+    pub(crate) fn into_seconds(self) -> Vec<Second> {
+        self.seconds
+    }
+
+    /// Returns whether there was an outage or a surge.
+    pub fn had_trouble(&self) -> bool {
+        self.outage_end.is_some()
     }
 
     /// Returns the number of calls.
@@ -73,6 +84,17 @@ impl Outcome {
         self.cut_at
     }
 
+    /// Returns the time in which this share of the calls ended, 0 to 1, whether they succeeded or not. `None` if no call ended.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        quantile(&self.latencies, share)
+    }
+
+    /// Returns the average time of a call; zero if no call ended.
+    pub fn latency_mean(&self) -> Duration {
+        let sum: Duration = self.latencies.iter().sum();
+        sum.checked_div(self.latencies.len() as u32).unwrap_or_default()
+    }
+
     /// Returns the average number of requests per call.
     pub fn amplification(&self) -> f64 {
         self.attempts() as f64 / self.offered().max(1) as f64
@@ -98,9 +120,15 @@ impl Outcome {
     }
 }
 
+/// Returns the smallest of these sorted times that is not shorter than this share of them.
+pub(crate) fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Second};
+    use super::{Outcome, Second, quantile};
     use rewheel::seconds;
 
     fn outcome(succeeded: &[u64]) -> Outcome {
@@ -114,6 +142,7 @@ mod tests {
             wasted: 0,
             refused: 0,
             cut_at: None,
+            latencies: Vec::new(),
             outage_end: Some(rewheel::seconds(2)),
         }
     }
@@ -125,5 +154,17 @@ mod tests {
         assert_eq!((well.amplification(), well.peak()), (2.0, 2.0));
         assert_eq!(outcome(&[100, 0, 0, 0, 100, 100, 100, 100]).recovered_after(), None);
         assert_eq!(outcome(&[100]).recovered_after(), None);
+    }
+
+    #[test]
+    fn a_quantile_is_one_of_the_times() {
+        let times: Vec<_> = (1..=200).map(seconds).collect();
+        assert_eq!(quantile(&times, 0.5), Some(seconds(100)));
+        assert_eq!(quantile(&times, 0.99), Some(seconds(198)));
+        assert_eq!(
+            (quantile(&times, 0.0), quantile(&times, 1.0)),
+            (Some(seconds(1)), Some(seconds(200)))
+        );
+        assert_eq!(quantile(&[], 0.5), None);
     }
 }

@@ -1,7 +1,10 @@
 //! A client's policy, parsed from one line of text.
 
+mod part;
+
+use self::part::Part;
 use crate::storm::Client;
-use rewheel::{CircuitBreaker, Pipeline, Retry, RetryBudget, seconds};
+use rewheel::{Inner, Nested, Pipeline, Retry};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,7 +14,7 @@ const ATTEMPTS_MAX: u32 = 1_000;
 
 /// The policies of the library that clients put around each call.
 ///
-/// A retry policy as in config files, by name or by parts, or `none`; then optionally `budget 10%` and `breaker`:
+/// A retry policy as in config files, by name or by parts, or `none`; then any other policies:
 ///
 /// ```
 /// use rewheel_lab::Policy;
@@ -23,22 +26,18 @@ const ATTEMPTS_MAX: u32 = 1_000;
 /// # Ok::<(), rewheel_lab::PolicyError>(())
 /// ```
 ///
-/// `budget 10%` allows each client one retry for ten calls. `floor 1` allows one retry per second at any traffic; the default is
-/// ten, as in [`RetryBudget::ratio`]. `breaker` opens for five seconds once half of the calls of the last ten seconds failed,
-/// with at least ten calls.
+/// - `timeout 5s` limits the time of a call with all its attempts.
+/// - `budget 10%` allows each client one retry for ten calls. `floor 1` allows one retry per second at any traffic; the default is
+///   ten, as in [`RetryBudget::ratio`](rewheel::RetryBudget::ratio).
+/// - `limit 50/s` lets each client make 50 requests per second, and refuses the others.
+/// - `breaker` opens for five seconds once half of the calls of the last ten seconds failed, with at least ten calls.
+/// - `bulkhead 4` lets each client have four requests at the same time; others wait for up to a second.
 #[derive(Clone, Debug)]
 pub struct Policy {
     text: String,
     retry: Option<Retry>,
-    budget: Option<Budget>,
-    breaker: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Budget {
-    ratio: f64,
-    /// Retries per second that each client may always make.
-    floor: Option<u32>,
+    /// From the outside in.
+    parts: Vec<Part>,
 }
 
 /// Error: the text is not a policy.
@@ -55,25 +54,34 @@ impl Policy {
         self.retry.map_or(1, |retry| retry.attempts())
     }
 
+    /// Returns the retry; `None` for `none`.
+    pub fn retry(&self) -> Option<Retry> {
+        self.retry
+    }
+
+    /// Returns the policy with retries that also repeat inside of other retries. By default the library prevents this, because the
+    /// attempts multiply.
+    #[must_use]
+    pub fn without_guard(&self) -> Policy {
+        let retry = self.retry.map(|retry| retry.nested(Nested::Retry).inner(Inner::Allow));
+        Policy { retry, ..self.clone() }
+    }
+
+    /// Returns whether the policy is only a retry, or `none`.
+    pub fn is_plain(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Builds the pipeline of one client, with this timeout for each attempt.
     pub fn pipeline(&self, client: &Client, attempt_timeout: Duration) -> Pipeline {
-        let mut pipeline = Pipeline::new();
+        let (outer, inner): (Vec<Part>, Vec<Part>) =
+            self.parts.iter().partition(|part| part.rank() < 0);
+        let add = |pipeline: Pipeline, part: Part| part.add_to(pipeline, client);
+        let mut pipeline = outer.into_iter().fold(Pipeline::new(), add);
         if let Some(retry) = self.retry {
             pipeline = pipeline.retry(retry);
         }
-        if let Some(Budget { ratio, floor }) = self.budget {
-            let mut budget = RetryBudget::ratio(ratio).clock(client.clock());
-            if let Some(floor) = floor {
-                budget = budget.floor_per_second(floor);
-            }
-            pipeline = pipeline.retry_budget(&budget.build());
-        }
-        if self.breaker {
-            let breaker = CircuitBreaker::time_window(seconds(10)).failure_ratio(0.5);
-            let breaker = breaker.open_for(seconds(5)).clock(client.clock());
-            pipeline = pipeline.circuit_breaker(&breaker.random(client.random()).build());
-        }
-        pipeline.attempt_timeout(attempt_timeout)
+        inner.into_iter().fold(pipeline, add).attempt_timeout(attempt_timeout)
     }
 }
 
@@ -92,53 +100,44 @@ impl FromStr for Policy {
 }
 
 fn parse(text: &str) -> Result<Policy, String> {
-    let (mut retry, mut budget, mut breaker) = (Vec::new(), None, false);
+    let (mut retry, mut parts) = (Vec::new(), Vec::<Part>::new());
     for part in text.split(',').map(str::trim) {
         let words: Vec<&str> = part.split_whitespace().collect();
-        match words.as_slice() {
-            ["budget", ..] if budget.is_some() => {
-                return Err("the policy has two budgets: remove one".to_owned());
-            }
-            ["budget", words @ ..] => budget = Some(parse_budget(words)?),
-            ["breaker"] => breaker = true,
-            _ => retry.push(part),
+        let Some(part) = Part::parse(&words).transpose()? else {
+            retry.push(part);
+            continue;
+        };
+        if parts.iter().any(|other| other.name() == part.name()) {
+            return Err(format!("`{}` is in the policy twice: remove one", part.name()));
         }
+        parts.push(part);
     }
-    let retry = match retry.join(", ").as_str() {
-        "none" if budget.is_some() => {
-            return Err("a budget needs retries: `none` has no retries".to_owned());
+    parts.sort_by_key(Part::rank);
+    let useless = parts.iter().find(|part| part.needs_retries());
+    let retry = match (retry.join(", ").as_str(), useless) {
+        ("none", Some(part)) => {
+            return Err(format!("a {} needs retries: `none` has no retries", part.name()));
         }
-        "none" => None,
-        "" => {
+        ("none", None) => None,
+        ("", _) => {
             return Err("a policy must start with `none` or a retry policy such as `external_api`"
                 .to_owned());
         }
-        text => Some(text.parse::<Retry>().map_err(|error| error.to_string())?),
+        (text, _) => Some(text.parse::<Retry>().map_err(|error| {
+            format!("{error}; after the retry, a policy can have {}", Part::FORMS)
+        })?),
     };
     if retry.is_some_and(|retry| retry.attempts() > ATTEMPTS_MAX) {
         return Err(format!("the simulation allows at most {ATTEMPTS_MAX} attempts per call"));
     }
-    Ok(Policy { text: text.trim().to_owned(), retry, budget, breaker })
-}
-
-fn parse_budget(words: &[&str]) -> Result<Budget, String> {
-    const FORM: &str = "the budget is not valid: use `budget 10%` or `budget 10% floor 1`";
-    let percent = |word: &str| word.strip_suffix('%')?.parse::<f64>().ok();
-    let (ratio, floor) = match words {
-        [ratio] => (percent(ratio), None),
-        [ratio, "floor", floor] => (percent(ratio), Some(floor.parse().map_err(|_| FORM)?)),
-        _ => return Err(FORM.to_owned()),
-    };
-    let ratio = ratio.filter(|percent| (0.1..=100.0).contains(percent)).ok_or(FORM)? / 100.0;
-    if floor.is_some_and(|floor| floor > 1_000) {
-        return Err("the floor of a budget must be 1000 per second or less".to_owned());
-    }
-    Ok(Budget { ratio, floor })
+    Ok(Policy { text: text.trim().to_owned(), retry, parts })
 }
 
 #[cfg(test)]
 mod tests {
     use super::Policy;
+    use crate::storm::Client;
+    use rewheel::{ManualClock, Random, seconds};
 
     #[track_caller]
     fn refuse(text: &str, why: &str) {
@@ -155,10 +154,17 @@ mod tests {
         refuse("3 attempts, fixed 1s, budget 0%", "the budget is not valid");
         refuse("3 attempts, fixed 1s, budget 1% floor x", "the budget is not valid");
         refuse("3 attempts, fixed 1s, budget 1% floor 1001", "1000 per second or less");
-        refuse("3 attempts, fixed 1s, budget 1%, budget 1%", "two budgets");
+        refuse("3 attempts, fixed 1s, budget 1%, budget 1%", "`budget` is in the policy twice");
         refuse("1001 attempts, fixed 1s", "at most 1000 attempts");
         refuse("3 attempts, fixd 1s", "fixd");
         refuse("3 attempts, fixed 1s, braker", "braker");
+        refuse("3 attempts, fixed 1s, braker", "can have `timeout 5s`, `budget 10%`");
+        refuse("3 attempts, fixed 1s, breaker 4", "breaker 4");
+        refuse("none, breaker, breaker", "`breaker` is in the policy twice");
+        refuse("none, limit 0/s", "the limit is not valid");
+        refuse("none, limit 5", "the limit is not valid");
+        refuse("none, bulkhead 0", "the bulkhead is not valid");
+        refuse("none, timeout 0s", "the timeout is not valid");
     }
 
     #[test]
@@ -166,5 +172,16 @@ mod tests {
         let text = "3 attempts, exponential 100ms max 10s, budget 10% floor 1, breaker";
         assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
         assert_eq!("none, breaker".parse::<Policy>().unwrap().attempts(), 1);
+    }
+
+    #[test]
+    fn each_policy_is_a_step_of_the_pipeline_in_its_place() {
+        let text = "bulkhead 4, breaker, limit 50/s, budget 10%, timeout 9s, 3 attempts, fixed 1s";
+        let policy: Policy = text.parse().unwrap();
+        let client = Client::new(0, &ManualClock::new(), Random::seeded(1));
+        let explanation = policy.pipeline(&client, seconds(2)).explain().to_string();
+        let places = ["timeout", "retry", "rate limiter", "breaker", "bulkhead", "attempt timeout"]
+            .map(|step| explanation.find(step).unwrap_or_else(|| panic!("{step}: {explanation}")));
+        assert!(places.is_sorted(), "{explanation}");
     }
 }

@@ -1,15 +1,12 @@
 //! Simulates many clients that call one dependency while it fails for a time.
 
-use crate::dependency::{Dependency, Fault, Line};
-use crate::outcome::{Outcome, Second};
-use futures_util::StreamExt;
-use futures_util::future::{Either, FutureExt, LocalBoxFuture, ready};
-use futures_util::stream::FuturesUnordered;
-use rewheel::{Clock, ManualClock, Pipeline, Random};
-use std::cell::RefCell;
+mod run;
+
+use crate::chance::Chance;
+use crate::dependency::{Dependency, Fault};
+use crate::outcome::Outcome;
+use rewheel::{ManualClock, Pipeline, Random};
 use std::ops::Range;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// Maximum number of calls, which are kept in memory.
@@ -33,6 +30,7 @@ pub struct Storm {
     clients: u32,
     lasts: Duration,
     outages: Vec<(Range<Duration>, Fault)>,
+    surge: Option<(Range<Duration>, f64)>,
     requests_max: u64,
     seed: u64,
 }
@@ -41,6 +39,12 @@ pub struct Storm {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StormError(String);
+
+impl StormError {
+    pub(crate) fn new(why: impl Into<String>) -> StormError {
+        StormError(why.into())
+    }
+}
 
 /// One client process. It knows the dependency only from its own calls.
 #[derive(Debug)]
@@ -61,6 +65,10 @@ impl Client {
         &self.clock
     }
 
+    pub(crate) fn new(number: u32, clock: &ManualClock, random: Random) -> Client {
+        Client { number, clock: clock.clone(), random }
+    }
+
     /// Returns the random source for its breakers.
     pub fn random(&self) -> &Random {
         &self.random
@@ -77,6 +85,7 @@ impl Storm {
             clients: 100,
             lasts: Duration::from_secs(120),
             outages: Vec::new(),
+            surge: None,
             requests_max: REQUESTS_MAX,
             seed: 0,
         }
@@ -137,6 +146,37 @@ impl Storm {
         Ok(self)
     }
 
+    /// Multiplies the number of calls by `times` for a while.
+    ///
+    /// # Errors
+    /// Fails if the time range is empty or ends after 24 hours, or if the factor is not 0 to 1000.
+    pub fn surge(mut self, when: Range<Duration>, times: f64) -> Result<Storm, StormError> {
+        if when.is_empty() || when.end > OUTAGE_END_MAX {
+            let why = "the surge must end after it starts, within 24h";
+            return Err(StormError(why.to_owned()));
+        }
+        if !(0.0..=1_000.0).contains(&times) {
+            return Err(StormError("the surge must have a factor of 0 to 1000".to_owned()));
+        }
+        self.surge = Some((when, times));
+        Ok(self)
+    }
+
+    /// Returns the end of the last outage or surge.
+    fn trouble_end(&self) -> Option<Duration> {
+        let outage = self.outages.last().map(|(when, _)| when.end);
+        outage.max(self.surge.as_ref().map(|(when, _)| when.end))
+    }
+
+    /// Returns the number of calls to expect.
+    fn calls(&self) -> f64 {
+        let extra = self
+            .surge
+            .as_ref()
+            .map_or(0.0, |(when, times)| (when.end - when.start).as_secs_f64() * (times - 1.0));
+        f64::from(self.rate) * (self.lasts.as_secs_f64() + extra)
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -149,12 +189,12 @@ impl Storm {
             )));
         }
         self.dependency.check().map_err(StormError)?;
-        let end = self.outages.last().map_or(Duration::ZERO, |(when, _)| when.end);
+        let end = self.trouble_end().unwrap_or_default();
         if !end.is_zero() && end + AFTERWARDS > self.lasts {
             let why = "the simulation must last until at least 5s after the outage ends";
             return Err(StormError(why.to_owned()));
         }
-        let calls = f64::from(self.rate) * self.lasts.as_secs_f64();
+        let calls = self.calls();
         if !(1.0..=CALLS_MAX as f64).contains(&calls) {
             return Err(StormError(format!(
                 "the simulation allows 1 to {CALLS_MAX} calls, not {calls:.0}: lower the rate or the duration"
@@ -173,157 +213,37 @@ impl Storm {
             panic!("{error}");
         }
         let clock = ManualClock::new();
-        let random = Random::seeded(self.seed);
+        let chance = Chance::seeded(self.seed);
         let fleet: Vec<Pipeline> = (0..self.clients)
             .map(|number| {
-                let (clock, random) = (clock.clone(), Random::seeded(random.next()));
-                let client = Client { number, clock, random };
-                let pipeline = pipeline(&client);
-                pipeline.clock(&client.clock).random(&client.random)
+                let client = Client::new(number, &clock, chance.fork());
+                pipeline(&client).clock(&client.clock).random(&client.random)
             })
             .collect();
-        let line = Line::new(&self.dependency, &self.outages, Random::seeded(random.next()));
-        let sky = Rc::new(Sky {
-            time: Clock::from(&clock),
-            clock: clock.clone(),
-            state: RefCell::new(State {
-                line,
-                seconds: Vec::new(),
-                until: self.lasts,
-                requests: 0,
-                served: 0,
-                wasted: 0,
-                refused: 0,
-                came: Vec::new(),
-            }),
+        run::run(self, clock, &fleet, chance)
+    }
+
+    /// Runs the simulation with three services in a chain: each call goes to the first service, which calls the second, which calls
+    /// the third, which calls the dependency. `pipeline` builds the policies with which each process of each service, numbered from 0,
+    /// calls the next one. Each service has as many processes as there are clients.
+    ///
+    /// If a caller stops waiting, the services behind it stop too; only the dependency does not notice.
+    ///
+    /// # Panics
+    /// Panics if [`Storm::check`] fails.
+    pub fn run_chain(&self, pipeline: impl Fn(&Client, usize) -> Pipeline) -> Outcome {
+        if let Err(error) = self.check() {
+            panic!("{error}");
+        }
+        let clock = ManualClock::new();
+        let chance = Chance::seeded(self.seed);
+        let services = [0, 1, 2].map(|service| {
+            let processes = (0..self.clients).map(|number| {
+                let client = Client::new(number, &clock, chance.fork());
+                pipeline(&client, service).clock(&client.clock).random(&client.random)
+            });
+            processes.collect::<Vec<Pipeline>>()
         });
-        let mut calls: FuturesUnordered<LocalBoxFuture<'_, ()>> = FuturesUnordered::new();
-        calls.push(self.arrivals(Rc::clone(&sky), random).boxed_local());
-        let mut context = Context::from_waker(Waker::noop());
-        let mut cut_at = None;
-        while clock.elapsed() < self.lasts * 2 {
-            if sky.state.borrow().requests > self.requests_max {
-                cut_at = Some(clock.elapsed());
-                break;
-            }
-            while let Poll::Ready(Some(())) = calls.poll_next_unpin(&mut context) {}
-            let came = std::mem::take(&mut sky.state.borrow_mut().came);
-            if came.is_empty() && !clock.advance_to_next() {
-                break;
-            }
-            for (at, client) in came {
-                calls.push(call(&fleet[client], Rc::clone(&sky), at).boxed_local());
-            }
-        }
-        let mut state = sky.state.borrow_mut();
-        let outcome = Outcome {
-            seconds: std::mem::take(&mut state.seconds),
-            came: self.lasts.as_secs_f64().ceil() as usize,
-            served: state.served,
-            wasted: state.wasted,
-            refused: state.refused,
-            cut_at,
-            outage_end: self.outages.last().map(|(when, _)| when.end),
-        };
-        drop(state);
-        outcome
-    }
-
-    /// Creates calls, each at a random time and a random client.
-    async fn arrivals(&self, sky: Rc<Sky>, random: Random) {
-        let chance = || random.next() as f64 / u64::MAX as f64;
-        let average = 1.0 / f64::from(self.rate);
-        loop {
-            // Independent of each other, like the calls of many users.
-            let gap = Duration::from_secs_f64(-average * (1.0 - chance()).max(1e-12).ln());
-            sky.time.sleep(gap).await;
-            let at = sky.clock.elapsed();
-            if at >= self.lasts {
-                return;
-            }
-            let client = (random.next() % u64::from(self.clients)) as usize;
-            sky.second(at, |second| second.offered += 1);
-            sky.state.borrow_mut().came.push((at, client));
-        }
-    }
-}
-
-/// State that all calls share.
-struct Sky {
-    clock: ManualClock,
-    time: Clock,
-    state: RefCell<State>,
-}
-
-struct State {
-    line: Line,
-    seconds: Vec<Second>,
-    /// Requests completed later are not counted.
-    until: Duration,
-    requests: u64,
-    served: u64,
-    wasted: u64,
-    refused: u64,
-    /// Calls that arrived, with their client.
-    came: Vec<(Duration, usize)>,
-}
-
-impl Sky {
-    fn second(&self, at: Duration, note: impl FnOnce(&mut Second)) {
-        let second = at.as_secs() as usize;
-        let seconds = &mut self.state.borrow_mut().seconds;
-        if seconds.len() <= second {
-            seconds.resize(second + 1, Second::default());
-        }
-        note(&mut seconds[second]);
-    }
-}
-
-/// One call, with all its attempts.
-async fn call(pipeline: &Pipeline, sky: Rc<Sky>, came: Duration) {
-    let result = pipeline
-        .run(|_| {
-            let now = sky.clock.elapsed();
-            sky.second(now, |second| second.attempts += 1);
-            let booked = {
-                let mut state = sky.state.borrow_mut();
-                state.requests += 1;
-                let booked = state.line.book(now);
-                let is_served = booked.refusal.is_none() && now + booked.after <= state.until;
-                state.served += u64::from(is_served);
-                booked
-            };
-            match booked.refusal {
-                Some(refusal) => Either::Left(ready(Err(refusal))),
-                None => Either::Right(served(&sky, booked.after)),
-            }
-        })
-        .await;
-    match result {
-        Ok(()) => sky.second(came, |second| second.succeeded += 1),
-        Err(error) if error.attempts() == 0 => sky.state.borrow_mut().refused += 1,
-        Err(_) => {}
-    }
-}
-
-/// Waits for a response. If the caller stops waiting, the response is wasted.
-async fn served<E>(sky: &Rc<Sky>, after: Duration) -> Result<(), E> {
-    let done = sky.clock.elapsed() + after;
-    let mut awaited = Awaited { sky: Rc::clone(sky), done, is_over: false };
-    sky.time.sleep(after).await;
-    awaited.is_over = true;
-    Ok(())
-}
-
-struct Awaited {
-    sky: Rc<Sky>,
-    done: Duration,
-    is_over: bool,
-}
-
-impl Drop for Awaited {
-    fn drop(&mut self) {
-        let mut state = self.sky.state.borrow_mut();
-        state.wasted += u64::from(!self.is_over && self.done <= state.until);
+        run::run_chain(self, clock, &services, chance)
     }
 }

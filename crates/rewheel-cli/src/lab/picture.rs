@@ -1,26 +1,42 @@
 //! Draws the results of a simulation as text.
 
-use super::{LabArgs, RouteTest};
 use crate::output::table;
 use rewheel::duration;
-use rewheel_lab::{Fault, Second};
+use rewheel_lab::{Recovered, Report, Row, Second, bar, curve};
 use std::fmt::Write;
 use std::time::Duration;
 
 /// The width of a curve.
 const COLUMNS: usize = 60;
 
-const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The width of a bar.
+const BAR_COLUMNS: usize = 40;
 
-/// Draws the curves of each policy, then a table of all figures.
-pub(super) fn draw(args: &LabArgs, tried: &[RouteTest]) -> String {
-    let mut page = told(args);
-    let width = (args.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
-    let spans = (args.lasts.as_secs_f64() / width as f64).ceil() as usize;
-    let most = tried.iter().flat_map(|tried| tried.outcome.seconds());
-    let most = most.map(|second| second.attempts).max().unwrap_or(0).max(1);
-    for RouteTest { policy, outcome } in tried {
-        let columns = outcome.seconds().chunks(width).take(spans);
+/// Draws the curves of each policy, then a table of all figures and what they mean.
+pub(super) fn draw(report: &Report) -> String {
+    let mut page = format!("{}\n", report.about);
+    if report.rows.iter().any(|row| !row.seconds.is_empty()) {
+        draw_curves(&mut page, report);
+    } else {
+        draw_bars(&mut page, report);
+    }
+    // Writing to a string cannot fail.
+    let _ = writeln!(page, "\n{}", figures(report));
+    if !report.findings.is_empty() {
+        page.push('\n');
+    }
+    for finding in &report.findings {
+        let _ = writeln!(page, "- {finding}");
+    }
+    page.trim_end().to_owned()
+}
+
+fn draw_curves(page: &mut String, report: &Report) {
+    let width = (report.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
+    let spans = (report.lasts.as_secs_f64() / width as f64).ceil() as usize;
+    let most = report.rows.iter().map(Row::peak).max().unwrap_or(0).max(1);
+    for row in &report.rows {
+        let columns = row.seconds.chunks(width).take(spans);
         let requests = columns.clone().map(|seconds| {
             let sum: u64 = seconds.iter().map(|second| second.attempts).sum();
             sum as f64 / seconds.len() as f64 / most as f64
@@ -29,92 +45,99 @@ pub(super) fn draw(args: &LabArgs, tried: &[RouteTest]) -> String {
             let sum = |of: fn(&Second) -> u64| seconds.iter().map(of).sum::<u64>();
             sum(|second| second.succeeded) as f64 / sum(|second| second.offered).max(1) as f64
         });
-        let peak = outcome.seconds().iter().map(|second| second.attempts).max().unwrap_or(0);
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, "\n{policy}");
-        let _ = writeln!(page, "  requests   {}  up to {peak}/s", curve(requests));
+        let _ = writeln!(page, "\n{}", row.policy);
+        let _ = writeln!(page, "  requests   {}  up to {}/s", curve(requests), row.peak());
         let _ = writeln!(page, "  succeeded  {}", curve(succeeded).trim_end());
     }
-    let _ = writeln!(page, "  outage     {}\n", mark(args, width));
-    page + &figures(tried)
+    if let Some(trouble) = &report.trouble {
+        let column = |at: Duration| ((at.as_secs_f64() / width as f64) as usize).min(COLUMNS);
+        let from = column(trouble.start);
+        let wide = column(trouble.end).max(from + 1) - from;
+        let _ = writeln!(page, "  trouble    {}{}", " ".repeat(from), "─".repeat(wide));
+    }
 }
 
-fn told(args: &LabArgs) -> String {
-    let LabArgs { clients, rate, capacity, .. } = args;
-    let text = |duration: Duration| duration::text(duration).to_string();
-    let does = match args.fault {
-        Fault::Hangs => "hangs".to_owned(),
-        Fault::Fails => "fails immediately".to_owned(),
-        Fault::Slow(times) => format!("is {times} times as slow"),
-    };
-    format!(
-        "{clients} clients together make {rate} calls/s to a dependency that serves {capacity} calls/s and takes {} for each. From {} to {} the dependency {does}.\n\
-         The timeout of an attempt is {}. The calls use the code of the library; the time is simulated, the seed is {}.\n",
-        text(args.latency),
-        text(args.outage.start),
-        text(args.outage.end),
-        text(args.timeout),
-        args.seed,
-    )
+fn draw_bars(page: &mut String, report: &Report) {
+    let most = report.rows.iter().map(|row| row.calls).fold(f64::MIN_POSITIVE, f64::max);
+    let name = report.rows.iter().map(|row| row.policy.chars().count()).max().unwrap_or(0);
+    page.push('\n');
+    for row in &report.rows {
+        let drawn = bar(row.calls / most, BAR_COLUMNS);
+        let _ = writeln!(page, "{:name$}  {drawn} {:.0}", row.policy, row.calls);
+    }
 }
 
-fn figures(tried: &[RouteTest]) -> String {
-    let rows = tried.iter().map(|RouteTest { policy, outcome }| {
-        let percent =
-            |part: u64, of: u64| format!("{:.0} %", 100.0 * part as f64 / of.max(1) as f64);
-        let recovered = outcome.recovered_after();
-        vec![
-            policy.to_string(),
-            percent(outcome.succeeded(), outcome.offered()),
-            format!("{:.2}", outcome.amplification()),
-            format!("{:.1}x", outcome.peak()),
-            percent(outcome.wasted(), outcome.served()),
-            match (outcome.cut_at(), recovered) {
-                (Some(at), _) => format!(
-                    "stopped after {}s: the simulation reached its limit of requests",
-                    at.as_secs()
-                ),
-                (None, Some(after)) => format!("{}s", after.as_secs()),
-                (None, None) => "never".to_owned(),
-            },
-        ]
+fn figures(report: &Report) -> String {
+    let has_end = report.rows.iter().any(|row| row.completed.is_some());
+    let had_trouble = report.rows.iter().any(|row| row.recovered != Recovered::NoTrouble);
+    let mut names = vec!["policy", "calls"];
+    names.extend(has_end.then_some("completed"));
+    names.extend(["succeeded", "P50", "P99", "requests per call", "wasted work"]);
+    names.extend(had_trouble.then_some("recovered after"));
+    let rows = report.rows.iter().map(|row| {
+        let mut cells = vec![row.policy.clone(), number(row.calls)];
+        cells.extend(has_end.then(|| row.completed.map_or("never".to_owned(), text)));
+        cells.extend([
+            percent(row.success),
+            row.p50.map_or(String::new(), text),
+            row.p99.map_or(String::new(), text),
+            format!("{:.2}", row.amplification),
+            percent(row.wasted),
+        ]);
+        cells.extend(had_trouble.then(|| recovered(row)));
+        cells
     });
-    let names = [
-        "policy",
-        "succeeded",
-        "requests per call",
-        "worst second",
-        "wasted work",
-        "recovered after",
-    ];
     table(&names, rows)
 }
 
-/// Draws values between 0 and 1 as bars.
-fn curve(shares: impl Iterator<Item = f64>) -> String {
-    shares
-        .map(|share| {
-            let step = (share * (BARS.len() - 1) as f64).round() as usize;
-            // Values above zero are always visible.
-            BARS[step.max(usize::from(share > 0.0)).min(BARS.len() - 1)]
-        })
-        .collect()
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// Underlines the outage in the chart.
-fn mark(args: &LabArgs, width: usize) -> String {
-    let column = |at: Duration| (at.as_secs_f64() / width as f64) as usize;
-    let (from, to) =
-        (column(args.outage.start), column(args.outage.end).max(column(args.outage.start) + 1));
-    format!("{}{}", " ".repeat(from.min(COLUMNS)), "─".repeat(to.min(COLUMNS).saturating_sub(from)))
+/// Never prints 100 % for less than that.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        percent if percent >= 100.0 => "100 %".to_owned(),
+        percent if percent > 99.0 => format!("{:.2} %", percent.min(99.99)),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+fn recovered(row: &Row) -> String {
+    match (row.cut_at, row.recovered) {
+        (Some(at), _) => {
+            format!("stopped after {}s: the simulation reached its limit of requests", at.as_secs())
+        }
+        (None, Recovered::After(after)) => text(after),
+        (None, Recovered::Never) => "never".to_owned(),
+        (None, Recovered::NoTrouble) => String::new(),
+    }
+}
+
+fn text(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 && time.subsec_nanos() > 0 {
+        return format!("{:.0}ms", seconds * 1e3);
+    }
+    duration::text(Duration::from_secs(seconds.round() as u64)).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::curve;
+    use super::{number, percent, text};
+    use rewheel::{millis, seconds};
 
     #[test]
-    fn a_curve_shows_what_is_little_and_what_is_nothing() {
-        assert_eq!(curve([0.0, 0.001, 0.5, 1.0, 1.2].into_iter()), " ▁▄██");
+    fn numbers_are_short_and_do_not_promise_too_much() {
+        assert_eq!(
+            (percent(1.0), percent(0.99999), percent(0.5)),
+            ("100 %".into(), "99.99 %".into(), "50.0 %".into())
+        );
+        assert_eq!(
+            (text(millis(1_250)), text(seconds(9)), text(millis(75_400))),
+            ("1250ms".into(), "9s".into(), "75s".into())
+        );
+        assert_eq!((number(3.0), number(3.25)), ("3".into(), "3.2".into()));
     }
 }

@@ -1,5 +1,7 @@
 //! Counts the jobs of one kind or one tenant in this engine.
 
+use rewheel_core::Ramp;
+
 /// Number of jobs that were claimed, wait for a slot and run.
 #[derive(Debug, Default)]
 pub(super) struct Load {
@@ -14,7 +16,7 @@ pub(super) struct Load {
     /// Increases when running attempts become old.
     outages: u64,
     /// Number of attempts that may run while the kind recovers from an outage.
-    ramp: Option<usize>,
+    ramp: Option<Ramp>,
 }
 
 impl Load {
@@ -105,18 +107,18 @@ impl Load {
     /// store must overlap.
     pub(super) fn room(&self, most: usize, mine: usize) -> usize {
         let most = most.saturating_mul(2).saturating_sub(most.div_ceil(5));
-        let of_ramp = self.ramp.map_or(usize::MAX, |ramp| ramp.saturating_sub(self.fresh()));
+        let of_ramp = self.ramp().map_or(usize::MAX, |ramp| ramp.saturating_sub(self.fresh()));
         most.saturating_sub(self.queued + self.running() + mine).min(of_ramp)
     }
 
     /// Returns whether the ramp allows one more attempt.
     pub(super) fn ramp_allows(&self) -> bool {
-        self.ramp.is_none_or(|ramp| self.running < ramp)
+        self.ramp.is_none_or(|ramp| ramp.allows(self.running))
     }
 
     /// Returns how many attempts may run while it recovers from an outage.
-    pub(super) const fn ramp(&self) -> Option<usize> {
-        self.ramp
+    pub(super) fn ramp(&self) -> Option<usize> {
+        self.ramp.map(Ramp::limit)
     }
 
     /// Returns whether it recovers from an outage.
@@ -126,19 +128,17 @@ impl Load {
 
     /// Starts the ramp: one attempt at first.
     pub(super) fn ramp_up(&mut self) {
-        self.ramp = Some(1);
+        self.ramp = Some(Ramp::START);
     }
 
-    /// One more for each success, which doubles the number in the time of one attempt; the ramp ends when there is one for each
-    /// slot.
+    /// Continues the ramp after a success.
     pub(super) fn succeeded(&mut self, slots: usize) {
-        self.ramp = self.ramp.filter(|ramp| *ramp < slots).map(|ramp| ramp + 1);
+        self.ramp = self.ramp.and_then(|ramp| ramp.succeeded(slots));
     }
 
-    /// One less after a failure. Half would be too careful: where one attempt in ten fails normally, a ramp that is halved each
-    /// time stays at about twenty. A ramp that shrinks by one grows while fewer attempts fail than succeed; if more fail, the breaker opens.
+    /// Continues the ramp after a failure. If more attempts fail than succeed, the breaker opens.
     pub(super) fn failed(&mut self) {
-        self.ramp = self.ramp.map(|ramp| (ramp - 1).max(1));
+        self.ramp = self.ramp.map(Ramp::failed);
     }
 }
 

@@ -80,6 +80,26 @@ impl ManualClock {
         true
     }
 
+    /// Advances the time to the earliest moment that a task waits for, if this moment is at most `by` away. Otherwise advances by
+    /// `by` and returns `false`. For a simulation that has events of its own.
+    ///
+    /// ```
+    /// use rewheel::{ManualClock, seconds};
+    ///
+    /// let clock = ManualClock::new();
+    /// assert!(!clock.advance_to_next_within(seconds(3)), "no task waits");
+    /// assert_eq!(clock.elapsed(), seconds(3));
+    /// ```
+    pub fn advance_to_next_within(&self, by: Duration) -> bool {
+        let target = self.now().plus(by);
+        let next = self.take_next(target);
+        let at = next.as_ref().map_or(target, |(at, _)| *at);
+        self.shared.now.fetch_max(at.as_nanos(), Ordering::AcqRel);
+        let Some((_, waker)) = next else { return false };
+        waker.wake();
+        true
+    }
+
     /// Runs `call` to its end, and advances the time whenever the call waits.
     ///
     /// For calls that wait for this clock, and for other tasks of a current-thread runtime. Do not

@@ -3,6 +3,7 @@
 use super::{Clock, ManualClock, Moment, Waited};
 use crate::cancel::CancelToken;
 use crate::duration::{millis, seconds};
+use std::future::Future;
 use std::time::Duration;
 
 #[test]
@@ -51,6 +52,18 @@ async fn a_dropped_sleep_is_no_longer_waited_for() {
         );
     }
     assert!(!clock.advance_to_next(), "the clock still waits for a sleep that was dropped");
+}
+
+#[tokio::test]
+async fn a_simulation_stops_at_its_own_event_or_at_an_earlier_sleeper() {
+    let clock = ManualClock::new();
+    let mut sleep = std::pin::pin!(Clock::from(&clock).sleep(seconds(5)));
+    let poll = std::future::poll_fn(|cx| std::task::Poll::Ready(sleep.as_mut().poll(cx)));
+    assert!(poll.await.is_pending());
+    assert!(!clock.advance_to_next_within(seconds(4)));
+    assert_eq!(clock.elapsed(), seconds(4));
+    assert!(clock.advance_to_next_within(seconds(4)));
+    assert_eq!(clock.elapsed(), seconds(5), "at the sleeper, not after it");
 }
 
 #[tokio::test]
