@@ -122,3 +122,6 @@ async fn home(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response {
 async fn overview_redirect(State(ui): State<Arc<Ui>>) -> Response {
     finish::redirect(&ui.base.link("/"))
 }
+
+#[cfg(test)]
+mod tests;

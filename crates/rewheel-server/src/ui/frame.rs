@@ -21,6 +21,7 @@ pub(super) struct Frame {
     pub(super) next_theme: &'static str,
     pub(super) keys: bool,
     pub(super) zone: String,
+    pub(super) has_zone: bool,
     /// The name of the token, if there is one.
     pub(super) who: Option<String>,
     pub(super) is_signed_in: bool,
@@ -81,6 +82,7 @@ impl Frame {
             },
             keys: preferences.keys,
             zone: preferences.zone.name(),
+            has_zone: preferences.has_zone,
             who: None,
             is_signed_in: false,
             is_open: false,

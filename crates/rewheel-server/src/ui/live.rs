@@ -102,7 +102,7 @@ pub(super) async fn listen(
         Some((Ok::<_, Infallible>(event), state))
     });
     let mut response = Sse::new(stream).into_response();
-    // Proxies that collect a response before they pass it on would keep the page still.
+    // Proxies that collect a response before they pass it on would delay the updates.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }

@@ -53,6 +53,8 @@ impl Theme {
 pub(super) struct Preferences {
     pub(super) theme: Theme,
     pub(super) zone: Zone,
+    /// Whether the visitor or their browser chose the zone.
+    pub(super) has_zone: bool,
     pub(super) keys: bool,
 }
 
@@ -61,6 +63,7 @@ impl Preferences {
         let zone = cookie(headers, ZONE).map(|zone| zone.replace("%2F", "/"));
         Preferences {
             theme: Theme::parse(cookie(headers, THEME).unwrap_or_default()),
+            has_zone: zone.is_some(),
             zone: Zone::of(zone.as_deref()),
             keys: cookie(headers, KEYS) != Some("off"),
         }
