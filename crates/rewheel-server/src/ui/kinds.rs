@@ -56,9 +56,9 @@ impl KindRow {
             }
             Kind { parked: true, breaker, .. } => ("parked", "parked", parked(breaker, times), 4),
             Kind { runnable: false, .. } if waits => {
-                ("failed", "not run here", "this server has no runner for it".to_owned(), 2)
+                ("failed", "no runner", "this server has no runner for it".to_owned(), 2)
             }
-            Kind { runnable: false, .. } => ("cancelled", "not run here", String::new(), 0),
+            Kind { runnable: false, .. } => ("cancelled", "no runner", String::new(), 0),
             _ => ("succeeded", "runs", String::new(), 0),
         };
         KindRow {
