@@ -6,10 +6,13 @@ use super::preferences::Preferences;
 use super::refusal::{Refusal, SignIn};
 use super::secret::random_text;
 use super::visitor::{FORM, NewForm, cookie};
+use crate::problem::Code;
 use crate::rest::{AsItIs, RequestId};
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, LOCATION, SET_COOKIE};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, SET_COOKIE,
+};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -59,7 +62,8 @@ pub(super) async fn finish(
     let wanted = wanted(&ui, &request);
     let id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     let mut response = next.run(request).await;
-    if let Some(mut refusal) = response.extensions_mut().remove::<Refusal>() {
+    let refusal = response.extensions_mut().remove::<Refusal>();
+    if let Some(mut refusal) = refusal.or_else(|| of_router(&response)) {
         if refusal.request_id.is_empty() {
             refusal.request_id = id.unwrap_or_default();
         }
@@ -73,6 +77,25 @@ pub(super) async fn finish(
     // These answers are pages, not problem documents.
     response.extensions_mut().insert(AsItIs);
     response
+}
+
+/// Returns the refusal of the router itself, such as a method that a path does not have.
+fn of_router(response: &Response) -> Option<Refusal> {
+    let status = response.status();
+    let media_type = response.headers().get(CONTENT_TYPE);
+    let is_page =
+        media_type.is_some_and(|media_type| media_type.as_bytes().starts_with(b"text/html"));
+    match status {
+        _ if is_page || !(status.is_client_error() || status.is_server_error()) => None,
+        StatusCode::METHOD_NOT_ALLOWED => Some(Refusal::new(
+            Code::MethodNotAllowed,
+            "this address is only for a form; open a page instead",
+        )),
+        status if status.is_client_error() => {
+            Some(Refusal::new(Code::BadQuery, "the address of the page is not valid"))
+        }
+        _ => Some(Refusal::new(Code::Internal, "internal server error")),
+    }
 }
 
 /// Returns the address of the page as the browser sees it. After a form, the page to come back to is the overview.

@@ -10,7 +10,7 @@ use super::visitor::{Visitor, cookie};
 use askama::Template;
 use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::header::{HeaderMap, SET_COOKIE};
+use axum::http::header::{HeaderMap, REFERER, SET_COOKIE};
 use axum::response::Response;
 use std::sync::Arc;
 use url::form_urlencoded;
@@ -92,6 +92,19 @@ pub(super) async fn help(visitor: Visitor) -> Response {
     show(&HelpPage { frame: visitor.frame("Help", "help") })
 }
 
+/// Returns the page to go back to: what the form says, or the page that it was on.
+fn back(form: &Submitted) -> String {
+    let next = form.fields.text("next");
+    if !next.is_empty() {
+        return next.to_owned();
+    }
+    let referer = form.visitor.headers.get(REFERER).and_then(|referer| referer.to_str().ok());
+    let url = referer.and_then(|referer| url::Url::parse(referer).ok());
+    url.map_or_else(String::new, |url| {
+        url[url::Position::BeforePath..url::Position::AfterQuery].to_owned()
+    })
+}
+
 /// `POST /ui/preferences`: changes what the form names.
 pub(super) async fn save(State(ui): State<Arc<Ui>>, form: Submitted) -> Result<Response, Refusal> {
     let mut cookies = Vec::new();
@@ -112,7 +125,7 @@ pub(super) async fn save(State(ui): State<Arc<Ui>>, form: Submitted) -> Result<R
         let keys = if form.fields.exact("keys").is_some() { "on" } else { "off" };
         cookies.push(ui.base.cookie(KEYS, keys, AGE_S));
     }
-    let mut response = redirect(&ui.base.next(form.fields.text("next")));
+    let mut response = redirect(&ui.base.next(&back(&form)));
     for cookie in cookies {
         response
             .headers_mut()

@@ -80,7 +80,13 @@ impl Site {
     }
 
     /// Sends a request to REST with a token, and returns the document.
-    pub(super) async fn rest(&self, token: &str, method: Method, path: &str, body: &str) -> serde_json::Value {
+    pub(super) async fn rest(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: &str,
+    ) -> serde_json::Value {
         let mut request = Request::builder().method(method).uri(path);
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -136,14 +142,21 @@ impl Browser {
     }
 
     /// Opens a page, then sends a form with the code of that page.
-    pub(super) async fn submit(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub(super) async fn submit(
+        &mut self,
+        page: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Shown {
         let code = self.get(page).await.code();
         self.post(path, &[fields, &[("code", code.as_str())]].concat()).await
     }
 
     async fn send(&mut self, method: Method, path: &str, body: String) -> Shown {
-        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:7420");
+        let cookies: Vec<_> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut request =
+            Request::builder().method(method).uri(path).header("host", "127.0.0.1:7420");
         if !cookies.is_empty() {
             request = request.header("cookie", cookies.join("; "));
         }
@@ -175,7 +188,8 @@ impl Shown {
     #[track_caller]
     pub(super) fn field(&self, name: &str) -> String {
         let start = format!("name=\"{name}\" value=\"");
-        let rest = self.html.split_once(&start).unwrap_or_else(|| panic!("no {name} in {}", self.html)).1;
+        let rest =
+            self.html.split_once(&start).unwrap_or_else(|| panic!("no {name} in {}", self.html)).1;
         rest.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&")
     }
 

@@ -15,10 +15,16 @@ async fn with_jobs(count: usize) -> (Site, Browser) {
 }
 
 /// Sends the form of a preview, with some fields changed.
-async fn confirm(browser: &mut Browser, page: &Shown, path: &str, changed: &[(&str, &str)]) -> Shown {
+async fn confirm(
+    browser: &mut Browser,
+    page: &Shown,
+    path: &str,
+    changed: &[(&str, &str)],
+) -> Shown {
     let names = ["code", "filter", "count", "issued", "signature"];
     let values: Vec<String> = names.iter().map(|name| page.field(name)).collect();
-    let mut fields: Vec<(&str, &str)> = names.iter().copied().zip(values.iter().map(String::as_str)).collect();
+    let mut fields: Vec<(&str, &str)> =
+        names.iter().copied().zip(values.iter().map(String::as_str)).collect();
     for (name, value) in changed {
         fields.retain(|(found, _)| found != name);
         fields.push((*name, *value));
@@ -39,7 +45,8 @@ async fn what_was_shown_is_changed() {
     let mut paused = 0;
     while paused < 3 {
         let event = events.next().await.unwrap();
-        paused += usize::from(event.to == rewheel_core::State::Paused && event.kind.as_str() == "mail");
+        paused +=
+            usize::from(event.to == rewheel_core::State::Paused && event.kind.as_str() == "mail");
     }
     browser.get(&place).await.has("pause");
     browser.get("/ui/operations").await.has("pause").has("rest");
@@ -49,7 +56,9 @@ async fn what_was_shown_is_changed() {
 async fn a_form_that_was_changed_does_nothing() {
     let (site, mut browser) = with_jobs(2).await;
     let page = browser.get("/ui/bulk/pause?kind=mail&key=k1").await;
-    for changed in [("filter", "kind=mail"), ("count", "1000"), ("issued", "99"), ("signature", "AAAA")] {
+    for changed in
+        [("filter", "kind=mail"), ("count", "1000"), ("issued", "99"), ("signature", "AAAA")]
+    {
         let refused = confirm(&mut browser, &page, "/ui/bulk/pause", &[changed]).await;
         assert_eq!(refused.has("the form was changed").status, 403, "{changed:?}");
     }
@@ -58,7 +67,10 @@ async fn a_form_that_was_changed_does_nothing() {
     let mut stranger = site.browser();
     stranger.get("/ui/").await;
     assert_eq!(confirm(&mut stranger, &page, "/ui/bulk/pause", &[]).await.status, 403);
-    assert_eq!(site.rest("", Method::GET, "/v1/operations", "").await["items"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        site.rest("", Method::GET, "/v1/operations", "").await["items"].as_array().unwrap().len(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -83,7 +95,10 @@ async fn cancelling_needs_the_typed_count() {
         let again = confirm(&mut browser, &page, "/ui/bulk/cancel", &[("typed", typed)]).await;
         assert_eq!(again.has("Type the number of jobs, 2").status, 409);
     }
-    assert_eq!(confirm(&mut browser, &page, "/ui/bulk/cancel", &[("typed", "2")]).await.status, 303);
+    assert_eq!(
+        confirm(&mut browser, &page, "/ui/bulk/cancel", &[("typed", "2")]).await.status,
+        303
+    );
 }
 
 #[tokio::test]
@@ -109,7 +124,11 @@ async fn an_incident_is_redriven_with_a_canary() {
 async fn only_verbs_that_fit_the_states_are_offered() {
     let (_site, mut browser) = with_jobs(1).await;
     let shown = browser.get("/ui/jobs?state=scheduled").await;
-    shown.has("/ui/bulk/pause?").has("/ui/bulk/retry?").lacks("/ui/bulk/redrive?").lacks("/ui/bulk/resume?");
+    shown
+        .has("/ui/bulk/pause?")
+        .has("/ui/bulk/retry?")
+        .lacks("/ui/bulk/redrive?")
+        .lacks("/ui/bulk/resume?");
     assert_eq!(browser.get("/ui/bulk/explode").await.status, 404);
     browser.get("/ui/bulk/redrive?state=dead").await.has("nothing to redrive");
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 const HOSTILE: &str = "<script>alert(1)</script>\" onfocus=\"alert(2) ' javascript:alert(3) </textarea></title> \u{202e}rtl &lt;";
 
 /// What must not be in a page as it is.
-const MARKUP: [&str; 4] = ["<script>alert", "\" onfocus=\"alert", "</textarea></title>", "' javascript"];
+const MARKUP: [&str; 4] =
+    ["<script>alert", "\" onfocus=\"alert", "</textarea></title>", "' javascript"];
 
 async fn site() -> (Site, String) {
     let site = Site::closed().await;
@@ -78,11 +79,18 @@ async fn failures_and_names_are_escaped() {
     let site = Site::closed().await;
     let token = site.token(r#"{"name":"ops","roles":["admin"],"tenant":null}"#).await;
     let mut browser = site.signed_in(&token).await;
-    let made = browser.submit("/ui/tokens", "/ui/tokens", &[("name", HOSTILE), ("role", "read")]).await;
+    let made =
+        browser.submit("/ui/tokens", "/ui/tokens", &[("name", HOSTILE), ("role", "read")]).await;
     assert_eq!(made.status, 422);
     made.has("role=\"alert\"");
     let zone = browser.submit("/ui/preferences", "/ui/preferences", &[("zone", HOSTILE)]).await;
-    let edit = browser.submit("/ui/jobs", "/ui/jobs/ticked", &[("verb", "cancel"), ("job", HOSTILE), ("back", HOSTILE)]).await;
+    let edit = browser
+        .submit(
+            "/ui/jobs",
+            "/ui/jobs/ticked",
+            &[("verb", "cancel"), ("job", HOSTILE), ("back", HOSTILE)],
+        )
+        .await;
     for shown in [made, zone, edit] {
         for markup in MARKUP {
             assert!(!shown.html.contains(markup), "{markup} in {}", shown.html);
@@ -99,7 +107,13 @@ async fn a_message_of_a_callee_is_a_text() {
     let overview = browser.get("/ui/").await;
     let start = overview.html.find("/ui/incidents/").unwrap();
     let incident = overview.html[start..].split('"').next().unwrap().to_owned();
-    for path in ["/ui/".to_owned(), "/ui/incidents".to_owned(), incident, format!("/ui/jobs/{id}"), "/ui/kinds/broken".to_owned()] {
+    for path in [
+        "/ui/".to_owned(),
+        "/ui/incidents".to_owned(),
+        incident,
+        format!("/ui/jobs/{id}"),
+        "/ui/kinds/broken".to_owned(),
+    ] {
         let shown = browser.get(&path).await;
         assert_eq!(shown.status, 200, "{path}");
         for markup in MARKUP {

@@ -50,27 +50,46 @@ async fn a_reader_sees_pages_without_buttons() {
     }
     browser.get(&format!("/ui/jobs/{id}")).await.has("Facts").lacks("Retry now").lacks("Edit…");
     assert_eq!(browser.get("/ui/tokens").await.status, 403);
-    for path in [format!("/ui/jobs/{id}/pause"), "/ui/kinds/mail/pause".to_owned(), "/ui/bulk/cancel".to_owned()] {
+    for path in [
+        format!("/ui/jobs/{id}/pause"),
+        "/ui/kinds/mail/pause".to_owned(),
+        "/ui/bulk/cancel".to_owned(),
+    ] {
         assert_eq!(browser.submit("/ui/jobs", &path, &[]).await.status, 403, "{path}");
     }
     let shown = browser.get(&format!("/ui/jobs/{id}/edit")).await;
     assert_eq!(shown.has("needs the role `operate`").status, 403);
-    assert_eq!(site.rest(ADMIN, Method::GET, &format!("/v1/jobs/{id}"), "").await["state"], "scheduled");
+    assert_eq!(
+        site.rest(ADMIN, Method::GET, &format!("/v1/jobs/{id}"), "").await["state"],
+        "scheduled"
+    );
 }
 
 #[tokio::test]
 async fn a_token_of_a_tenant_sees_its_tenant() {
     let site = Site::closed().await;
     let own = job(&site, r#"{"kind":"mail","payload":{},"tenant":"acme","key":"own-key"}"#).await;
-    let other = job(&site, r#"{"kind":"mail","payload":{},"tenant":"other","key":"other-key"}"#).await;
+    let other =
+        job(&site, r#"{"kind":"mail","payload":{},"tenant":"other","key":"other-key"}"#).await;
     let token = site.token(r#"{"name":"t","roles":["operate"],"tenant":"acme"}"#).await;
     let mut browser = site.signed_in(&token).await;
     assert_eq!(browser.get("/ui/").await.location(), "/ui/jobs");
-    browser.get("/ui/jobs").await.has("own-key").lacks("other-key").lacks("/ui/kinds").lacks("/ui/fleet");
+    browser
+        .get("/ui/jobs")
+        .await
+        .has("own-key")
+        .lacks("other-key")
+        .lacks("/ui/kinds")
+        .lacks("/ui/fleet");
     assert_eq!(browser.get(&format!("/ui/jobs/{own}")).await.status, 200);
     assert_eq!(browser.get(&format!("/ui/jobs/{other}")).await.status, 404);
-    assert_eq!(browser.submit("/ui/jobs", &format!("/ui/jobs/{other}/cancel"), &[]).await.status, 404);
-    for path in ["/ui/kinds", "/ui/kinds/mail", "/ui/schedules", "/ui/fleet", "/ui/audit", "/ui/tokens"] {
+    assert_eq!(
+        browser.submit("/ui/jobs", &format!("/ui/jobs/{other}/cancel"), &[]).await.status,
+        404
+    );
+    for path in
+        ["/ui/kinds", "/ui/kinds/mail", "/ui/schedules", "/ui/fleet", "/ui/audit", "/ui/tokens"]
+    {
         assert_eq!(browser.get(path).await.status, 403, "{path}");
     }
     for path in ["/ui/incidents", "/ui/operations"] {
@@ -82,11 +101,16 @@ async fn a_token_of_a_tenant_sees_its_tenant() {
 #[tokio::test]
 async fn the_filter_box_becomes_parameters_of_rest() {
     let site = Site::open().await;
-    site.rest("", Method::POST, "/v1/jobs", r#"{"kind":"mail","payload":{},"key":"order-17"}"#).await;
+    site.rest("", Method::POST, "/v1/jobs", r#"{"kind":"mail","payload":{},"key":"order-17"}"#)
+        .await;
     let mut browser = site.browser();
     let found = browser.get("/ui/jobs?filter=state%3Ascheduled+kind%3Amail+order").await;
     assert_eq!(found.location(), "/ui/jobs?state=scheduled&kind=mail&q=order");
-    browser.get(found.location()).await.has("order-17").has("value=\"state:scheduled kind:mail order\"");
+    browser
+        .get(found.location())
+        .await
+        .has("order-17")
+        .has("value=\"state:scheduled kind:mail order\"");
     let wrong = browser.get("/ui/jobs?filter=status%3Adead").await;
     assert_eq!(wrong.status, 400);
     wrong.has("`status:` is unknown").has("value=\"status:dead\"").lacks("order-17");
@@ -95,8 +119,14 @@ async fn the_filter_box_becomes_parameters_of_rest() {
     browser.get("/ui/jobs?state=dead").await.has("No job matches this filter");
     let unknown = browser.get("/ui/jobs?colour=red").await;
     assert_eq!(unknown.has("colour is unknown").status, 400);
-    let id = site.rest("", Method::GET, "/v1/jobs", "").await["items"][0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(browser.get(&format!("/ui/jobs?filter={id}")).await.location(), format!("/ui/jobs/{id}"));
+    let id = site.rest("", Method::GET, "/v1/jobs", "").await["items"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        browser.get(&format!("/ui/jobs?filter={id}")).await.location(),
+        format!("/ui/jobs/{id}")
+    );
 }
 
 #[tokio::test]
@@ -106,7 +136,8 @@ async fn lists_are_paged_without_loss() {
         let body = format!(r#"{{"kind":"mail","payload":{{}},"key":"key-{number:03}"}}"#);
         site.rest("", Method::POST, "/v1/jobs", &body).await;
     }
-    let (mut browser, mut path, mut seen) = (site.browser(), "/ui/jobs?kind=mail".to_owned(), Vec::new());
+    let (mut browser, mut path, mut seen) =
+        (site.browser(), "/ui/jobs?kind=mail".to_owned(), Vec::new());
     loop {
         let page = browser.get(&path).await;
         seen.extend((0..120).filter(|number| page.html.contains(&format!("key-{number:03}"))));
@@ -125,7 +156,10 @@ async fn a_job_says_why_it_waits_as_the_command_line_does() {
     let id = site.rest("", Method::POST, "/v1/jobs", body).await["id"].as_str().unwrap().to_owned();
     let shown = site.browser().get(&format!("/ui/jobs/{id}")).await;
     shown.has("Waits").has("12345678901234567890.10").has("Retry now").has("rewheel jobs show");
-    let order = [shown.html.find("\"b\"").or(shown.html.find("&#34;b&#34;")), shown.html.find("&#34;a&#34;")];
+    let order = [
+        shown.html.find("\"b\"").or(shown.html.find("&#34;b&#34;")),
+        shown.html.find("&#34;a&#34;"),
+    ];
     assert!(order[0] < order[1], "the keys keep their order");
 }
 
@@ -137,12 +171,19 @@ async fn the_overview_names_what_needs_a_person() {
     site.rest("", Method::POST, "/v1/jobs", r#"{"kind":"mail","payload":{}}"#).await;
     let mut browser = site.browser();
     let shown = browser.get("/ui/").await;
-    shown.has("Needs a person").has("1 dead letter of broken: rejected").has("mail has 1 jobs, and this server has no runner");
+    shown
+        .has("Needs a person")
+        .has("1 dead letter of broken: rejected")
+        .has("mail has 1 jobs, and this server has no runner");
     let start = shown.html.find("/ui/incidents/").unwrap();
     let incident = shown.html[start..].split('"').next().unwrap().to_owned();
     let page = browser.get(&incident).await;
     page.has("it is broken").has("Redrive with a canary…").has(&id);
-    browser.get(&format!("/ui/jobs/{id}")).await.has("Given up after attempt 1 of 1").has("rejected");
+    browser
+        .get(&format!("/ui/jobs/{id}"))
+        .await
+        .has("Given up after attempt 1 of 1")
+        .has("rejected");
     assert_eq!(browser.get("/ui/incidents/00ff").await.status, 404);
 }
 

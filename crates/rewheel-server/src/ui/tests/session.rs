@@ -11,8 +11,13 @@ async fn browsers_find_the_dashboard_and_programs_find_nothing_at_the_root() {
     browser.more.push(("accept", "text/html,application/xhtml+xml".to_owned()));
     assert_eq!(browser.get("/").await.location(), "/ui/");
     assert_eq!(browser.get("/ui").await.location(), "/ui/");
-    browser.get("/ui/").await.has("Nothing needs a person").has("everyone on this machine is admin");
+    browser
+        .get("/ui/")
+        .await
+        .has("Nothing needs a person")
+        .has("everyone on this machine is admin");
     assert_eq!(browser.get("/ui/nowhere").await.has("does not exist").status, 404);
+    assert_eq!(browser.get("/ui/jobs/ticked").await.has("only for a form").status, 405);
 }
 
 #[tokio::test]
@@ -21,7 +26,12 @@ async fn every_page_has_its_security_headers() {
     for path in ["/ui/", "/ui/nowhere", "/ui/jobs/x", "/ui/sign-in"] {
         let shown = site.browser().get(path).await;
         let policy = shown.headers["content-security-policy"].to_str().unwrap();
-        for part in ["default-src 'none'", "script-src 'self'", "form-action 'self'", "frame-ancestors 'none'"] {
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        ] {
             assert!(policy.contains(part), "{path}: {policy}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");
@@ -30,7 +40,11 @@ async fn every_page_has_its_security_headers() {
         assert_eq!(shown.headers["cache-control"], "no-store");
         assert!(shown.headers["content-type"].to_str().unwrap().starts_with("text/html"));
         let cookie = shown.headers["set-cookie"].to_str().unwrap();
-        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && cookie.contains("Path=/ui"));
+        assert!(
+            cookie.contains("HttpOnly")
+                && cookie.contains("SameSite=Strict")
+                && cookie.contains("Path=/ui")
+        );
         shown.lacks(" style=").lacks(" onclick=");
     }
 }
@@ -39,13 +53,18 @@ async fn every_page_has_its_security_headers() {
 async fn a_token_becomes_a_session_that_ends_with_it() {
     let site = Site::closed().await;
     let mut browser = site.browser();
-    assert_eq!(browser.get("/ui/jobs?state=dead").await.location(), "/ui/sign-in?next=%2Fui%2Fjobs%3Fstate%3Ddead");
+    assert_eq!(
+        browser.get("/ui/jobs?state=dead").await.location(),
+        "/ui/sign-in?next=%2Fui%2Fjobs%3Fstate%3Ddead"
+    );
     let token = site.token(r#"{"name":"ops","roles":["operate"]}"#).await;
     let page = browser.get("/ui/sign-in?next=%2Fui%2Fjobs%3Fstate%3Ddead").await;
     let (code, next) = (page.code(), page.field("next"));
-    let wrong = browser.post("/ui/sign-in", &[("code", &code), ("token", "rw_1_x"), ("next", &next)]).await;
+    let wrong =
+        browser.post("/ui/sign-in", &[("code", &code), ("token", "rw_1_x"), ("next", &next)]).await;
     assert_eq!(wrong.has("unknown or no longer valid").status, 403);
-    let signed = browser.post("/ui/sign-in", &[("code", &code), ("token", &token), ("next", &next)]).await;
+    let signed =
+        browser.post("/ui/sign-in", &[("code", &code), ("token", &token), ("next", &next)]).await;
     assert_eq!(signed.location(), "/ui/jobs?state=dead");
     let session = browser.cookies["rewheel_session"].clone();
     assert_ne!(session, token);
@@ -54,7 +73,8 @@ async fn a_token_becomes_a_session_that_ends_with_it() {
     assert_eq!(browser.get("/v1/jobs").await.status, 401);
     let tokens = site.rest(ADMIN, Method::GET, "/v1/tokens", "").await;
     let items = tokens["items"].as_array().unwrap();
-    let made = items.iter().find(|one| one["name"].as_str().unwrap().starts_with("session.")).unwrap();
+    let made =
+        items.iter().find(|one| one["name"].as_str().unwrap().starts_with("session.")).unwrap();
     assert_eq!(made["roles"], serde_json::json!(["operate"]));
     assert!(made["expires"].is_string());
     site.rest(ADMIN, Method::POST, "/v1/tokens/ops/revoke", "").await;
@@ -154,7 +174,9 @@ async fn a_server_without_tokens_answers_only_this_machine() {
 async fn the_files_of_pages_are_kept_by_browsers() {
     let site = Site::open().await;
     let page = site.browser().get("/ui/").await;
-    for (name, media_type) in [("app.css", "text/css"), ("app.js", "text/javascript"), ("icon.svg", "image/svg+xml")] {
+    for (name, media_type) in
+        [("app.css", "text/css"), ("app.js", "text/javascript"), ("icon.svg", "image/svg+xml")]
+    {
         let start = page.html.find("/ui/assets/").unwrap();
         let hash = page.html[start..].split('/').nth(3).unwrap();
         let file = site.browser().get(&format!("/ui/assets/{hash}/{name}")).await;
@@ -163,7 +185,10 @@ async fn the_files_of_pages_are_kept_by_browsers() {
         assert!(file.headers["cache-control"].to_str().unwrap().contains("immutable"));
     }
     assert_eq!(site.browser().get("/ui/assets/0/passwd").await.status, 404);
-    assert_eq!(site.browser().get("/ui/assets/0/app.css").await.headers["cache-control"], "no-store");
+    assert_eq!(
+        site.browser().get("/ui/assets/0/app.css").await.headers["cache-control"],
+        "no-store"
+    );
 }
 
 #[tokio::test]
@@ -171,9 +196,19 @@ async fn preferences_are_cookies_and_wrong_ones_are_named() {
     let site = Site::open().await;
     let mut browser = site.browser();
     browser.get("/ui/jobs").await.has("data-theme=\"system\"").has(">UTC<");
-    let fields = [("theme", "dark"), ("zone", "Asia/Shanghai"), ("next", "/ui/jobs"), ("with_keys", "1")];
-    assert_eq!(browser.submit("/ui/preferences", "/ui/preferences", &fields).await.location(), "/ui/jobs");
-    browser.get("/ui/jobs").await.has("data-theme=\"dark\"").has(">Asia/Shanghai<").has("data-keys=\"false\"");
-    let wrong = browser.submit("/ui/preferences", "/ui/preferences", &[("zone", "Mars/Base")]).await;
+    let fields =
+        [("theme", "dark"), ("zone", "Asia/Shanghai"), ("next", "/ui/jobs"), ("with_keys", "1")];
+    assert_eq!(
+        browser.submit("/ui/preferences", "/ui/preferences", &fields).await.location(),
+        "/ui/jobs"
+    );
+    browser
+        .get("/ui/jobs")
+        .await
+        .has("data-theme=\"dark\"")
+        .has(">Asia/Shanghai<")
+        .has("data-keys=\"false\"");
+    let wrong =
+        browser.submit("/ui/preferences", "/ui/preferences", &[("zone", "Mars/Base")]).await;
     assert_eq!(wrong.has("Mars/Base").status, 422);
 }
