@@ -64,7 +64,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn read(verb: &str, fields: &Fields) -> Result<Plan, Refusal> {
+    fn read(visitor: &Visitor, verb: &str, fields: &Fields) -> Result<Plan, Refusal> {
         let verb = verb.parse().map_err(|_| {
             Refusal::new(Code::NotFound, &format!("there is no bulk operation `{verb}`"))
         })?;
@@ -73,12 +73,14 @@ impl Plan {
         let filter =
             fields.pairs().iter().filter(|(name, value)| is_condition(name) && !value.is_empty());
         let text = |name| fields.text(name).to_owned();
-        Ok(Plan {
-            verb,
-            filter: filter.cloned().collect(),
-            rate: text("rate"),
-            canary: text("canary"),
-        })
+        let mut filter: Vec<_> = filter.cloned().collect();
+        // REST would add it: then the page says so.
+        if let Some(tenant) = visitor.caller.tenant()
+            && !filter.iter().any(|(name, _)| name == "tenant")
+        {
+            filter.push(("tenant".to_owned(), tenant.to_string()));
+        }
+        Ok(Plan { verb, filter, rate: text("rate"), canary: text("canary") })
     }
 
     /// Returns the body of the request to REST.
@@ -136,7 +138,7 @@ pub(super) async fn preview(
     Path(verb): Path<String>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    let plan = Plan::read(&verb, &Fields::read(uri.query().unwrap_or_default()))?;
+    let plan = Plan::read(&visitor, &verb, &Fields::read(uri.query().unwrap_or_default()))?;
     show_preview(&visitor, plan, None).await
 }
 
@@ -224,7 +226,8 @@ fn commands(plan: &Plan) -> Result<Vec<(&'static str, String)>, Refusal> {
 /// `POST /ui/bulk/{verb}`: starts the operation that was shown.
 pub(super) async fn start(Path(verb): Path<String>, form: Submitted) -> Result<Response, Refusal> {
     let (visitor, fields) = (&form.visitor, &form.fields);
-    let mut plan = Plan::read(&verb, &Fields::read(fields.exact("filter").unwrap_or_default()))?;
+    let mut plan =
+        Plan::read(visitor, &verb, &Fields::read(fields.exact("filter").unwrap_or_default()))?;
     plan.rate = fields.text("rate").to_owned();
     plan.canary = fields.text("canary").to_owned();
     let count_shown: u64 = fields.text("count").parse().unwrap_or(u64::MAX);

@@ -190,7 +190,7 @@ impl Shown {
         let start = format!("name=\"{name}\" value=\"");
         let rest =
             self.html.split_once(&start).unwrap_or_else(|| panic!("no {name} in {}", self.html)).1;
-        rest.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&")
+        rest.split('"').next().unwrap().replace("&#34;", "\"").replace("&#38;", "&")
     }
 
     /// Returns the value of a field with an id.

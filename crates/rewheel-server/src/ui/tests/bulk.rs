@@ -38,10 +38,10 @@ async fn what_was_shown_is_changed() {
     browser.get("/ui/jobs?kind=mail").await.has("/ui/bulk/pause?kind=mail");
     let page = browser.get("/ui/bulk/pause?kind=mail").await;
     page.has("exactly <b>3</b>").has("kind is mail").has("curl").lacks("Type 3");
+    let mut events = site.engine.events(None);
     let started = confirm(&mut browser, &page, "/ui/bulk/pause", &[("rate", "1000/s")]).await;
     let place = started.location().to_owned();
     assert!(place.starts_with("/ui/operations/"), "{place}");
-    let mut events = site.engine.events(Some(0));
     let mut paused = 0;
     while paused < 3 {
         let event = events.next().await.unwrap();

@@ -52,7 +52,7 @@ async fn a_dead_letter_is_retried() {
     browser.get(&format!("/ui/jobs/{id}")).await.has("Retry now").has("Cancel…");
     assert_eq!(change(&mut browser, &id, "retry").await, 303);
     let job = site.rest("", Method::GET, &format!("/v1/jobs/{id}"), "").await;
-    assert_eq!(job["audit"][0]["what"], "redrive", "{job}");
+    assert_eq!(job["audit"][0]["what"], "retry", "{job}");
 }
 
 #[tokio::test]
