@@ -71,11 +71,13 @@ function patchRows(table, page) {
   const fresh = page.getElementById(table.id);
   const rows = new Map();
   for (const row of fresh ? fresh.tBodies[0].rows : []) rows.set(row.querySelector("a.id")?.title, row);
+  // Ids grow with time: a row below the end of the page was only pushed out by newer ones.
+  const oldest = [...rows.keys()].pop() ?? "";
   for (const row of table.tBodies[0].rows) {
     const id = row.querySelector("a.id")?.title;
     const now = rows.get(id);
     rows.delete(id);
-    row.classList.toggle("stale", !now);
+    row.classList.toggle("stale", !now && id > oldest);
     if (!now) continue;
     [...row.cells].forEach((cell, index) => {
       if (!cell.classList.contains("tick") && now.cells[index]) patchText(cell, now.cells[index]);
