@@ -117,7 +117,7 @@ fn refused(ui: &Ui, preferences: &Preferences, refusal: Refusal, wanted: &str) -
         Some(SignIn::Reload) => show_as(StatusCode::OK, &ReloadPage { url: wanted.to_owned() }),
         None => {
             let status = StatusCode::from_u16(refusal.status);
-            let frame = Frame::bare(ui, preferences, &refusal.title);
+            let frame = Frame::bare(ui, preferences, &refusal.title());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             show_as(status, &ProblemPage { frame, refusal })
         }

@@ -9,8 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    pub(super) code: String,
-    pub(super) title: String,
+    pub(super) code: Box<str>,
     pub(super) detail: String,
     #[serde(default)]
     pub(super) errors: Vec<WrongField>,
@@ -49,7 +48,12 @@ impl Refusal {
     }
 
     pub(super) fn is(&self, code: Code) -> bool {
-        self.code == code.as_str()
+        &*self.code == code.as_str()
+    }
+
+    /// Returns what happened, in a few words.
+    pub(super) fn title(&self) -> String {
+        self.code.replace('_', " ")
     }
 }
 
@@ -58,8 +62,7 @@ impl From<Problem> for Refusal {
         let errors = problem.errors.iter();
         Refusal {
             status: problem.code.status(),
-            code: problem.code.as_str().to_owned(),
-            title: problem.code.as_str().replace('_', " "),
+            code: problem.code.as_str().into(),
             detail: problem.detail.clone(),
             errors: errors
                 .map(|error| WrongField {

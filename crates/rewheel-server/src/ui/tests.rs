@@ -6,3 +6,4 @@ mod pages;
 mod hostile;
 mod changes;
 mod bulk;
+mod live;
