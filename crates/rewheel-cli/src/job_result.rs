@@ -2,10 +2,10 @@
 
 use crate::cli_error::{CliError, exit};
 use crate::client::Client;
-use crate::job_explanation;
 use crate::output::Output;
 use crate::screen::text;
 use rewheel::{Clock, duration};
+use rewheel_server::job_explanation;
 use std::time::Duration;
 
 /// Longest wait of one request: shorter than the timeouts of this client and of proxies.

@@ -16,7 +16,6 @@ mod submit;
 mod batch;
 mod jobs;
 mod job_result;
-mod job_explanation;
 mod kinds;
 mod audit;
 mod schedules;

@@ -35,11 +35,16 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), CliError> {
     let telemetry = Telemetry::start(&config.telemetry)?;
     log(telemetry.layer());
     files::make_room(&mut config.server.limits);
+    let mut dashboard = String::new();
     let say = move |said: &ServerEvent| match said {
         ServerEvent::Ready(address) => {
-            output.note(format_args!("listening on {scheme}://{address}"))
+            output.note(format_args!("listening on {scheme}://{address}"));
+            dashboard = format!("dashboard: {scheme}://{address}/ui/");
         }
-        ServerEvent::Showing(what) => output.note(what),
+        ServerEvent::Showing(what) => {
+            output.note(what);
+            output.note(&dashboard);
+        }
         ServerEvent::Stopping => output.note(
             "shutting down: waiting for running jobs; press Ctrl-C again to stop immediately",
         ),

@@ -6,6 +6,7 @@ mod environment;
 mod kind_defaults;
 mod limits;
 mod location;
+mod public_url;
 mod reference;
 mod schedules;
 mod show;
@@ -14,6 +15,7 @@ pub use self::credentials::{AdminToken, TlsFiles};
 pub use self::kind_defaults::KindDefaults;
 pub use self::limits::LimitSettings;
 pub use self::location::ConfigError;
+pub use self::public_url::{PublicUrl, PublicUrlError};
 pub use self::reference::{DefaultValue, SETTINGS, Setting, example, page};
 pub use self::show::EffectiveSetting;
 pub use self::warnings::ConfigWarning;
@@ -82,6 +84,8 @@ pub struct ServerSettings {
     pub admin_token_file: Option<PathBuf>,
     /// The TLS certificate; without it the server uses plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// The URL under which browsers reach the server, if a proxy is in front of it.
+    pub public_url: Option<PublicUrl>,
     /// Environment variables that kinds set over REST may use: `${NAME}`.
     pub callback_env: Vec<String>,
     /// Networks that kinds set over REST may list in `callback.allow`.
@@ -104,6 +108,7 @@ impl Default for ServerSettings {
             admin_token: None,
             admin_token_file: None,
             tls: None,
+            public_url: None,
             callback_env: Vec::new(),
             callback_allow: Ceiling::default(),
             limits: LimitSettings::default(),

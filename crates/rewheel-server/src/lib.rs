@@ -47,6 +47,8 @@ mod incident_desk;
 pub mod openapi;
 mod app;
 mod rest;
+mod ui;
+pub mod job_explanation;
 mod connections;
 pub mod demo;
 mod systemd;

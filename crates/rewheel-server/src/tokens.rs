@@ -1,8 +1,10 @@
 //! Creates and parses tokens, which authenticate callers.
 
+mod session;
 mod keeper;
 
 pub(crate) use self::keeper::{Caller, Keeper, bad_token};
+pub(crate) use self::session::{SESSION_TTL, is_session, session_id};
 
 use crate::fields::Fields;
 use crate::problem::{Code, FieldError, Problem};
@@ -84,6 +86,9 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
             "name",
             "must not be `config`: this name is reserved for the admin token in the config of the server",
         );
+    }
+    if name.as_ref().is_some_and(|name| is_session(name.as_str())) {
+        fields.wrong("name", "must not begin with `session.`: these names are reserved for sessions of the dashboard");
     }
     let roles: rewheel_core::TokenRoles =
         fields.texts("roles", str::parse::<TokenRole>).into_iter().collect();

@@ -83,6 +83,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("server", "admin_token", "\"…\"", "Set this only with the environment variable REWHEEL__SERVER__ADMIN_TOKEN, never in the config file. A token with the role `admin`, to create the first tokens."),
     unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "Path of a file that contains the admin token."),
     unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "PEM files with the TLS certificate and the private key of the server (default: plain HTTP)."),
+    unset("server", "public_url", "\"https://ops.example.com/rewheel\"", "URL under which browsers reach this server, if a proxy is in front of it. Its path is the base path of the dashboard (the proxy may remove this path or not), `https` marks the cookies of the dashboard as `Secure`, and the server accepts changes from web pages of this origin. See docs/dashboard.md."),
     is("server", "disk_free_bytes_min", "536_870_912", "Minimum free space in bytes on the disk of the SQLite file. Below this value, `/health` reports `degraded` for the disk."),
     is("server", "callback_env", "[]", "Names of the environment variables that kinds created by REST may use as `${NAME}` in callbacks."),
     is("server", "callback_allow", "[]", "Private networks that kinds created by REST may list in `callback.allow`. Link-local and cloud metadata addresses stay forbidden for these kinds."),

@@ -1,6 +1,7 @@
 //! Turns every error response into a problem document.
 
 use crate::app::App;
+use crate::config::PublicUrl;
 use crate::problem::{Code, MEDIA_TYPE, Problem};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,11 +24,11 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// The id of a request, in its response and in the log.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId(pub(super) String);
+pub(crate) struct RequestId(pub(crate) String);
 
 /// Marks an error response that is not a problem document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AsItIs;
+pub(crate) struct AsItIs;
 
 impl IntoResponse for Problem {
     /// Passes the problem to `finish`, which knows the request's id.
@@ -47,7 +48,8 @@ pub(super) async fn finish(
 ) -> Response {
     let id = request_id(request.headers()).unwrap_or_else(|| app.request_id());
     request.extensions_mut().insert(RequestId(id.clone()));
-    let mut response = match check_origin(request.headers()) {
+    let public = app.config().server.public_url.as_ref().map(PublicUrl::origin);
+    let mut response = match check_origin(request.headers(), public) {
         Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => panicked(&*panic, &id).into_response(),
@@ -79,8 +81,13 @@ fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
 
 /// Rejects requests that a web page of another site makes a browser send: a server on loopback is reachable from every page that its user
 /// opens.
-fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+///
+/// A proxy may change `Host`: the origin of `server.public_url` is accepted, too.
+fn check_origin(headers: &HeaderMap, public: Option<&str>) -> Result<(), Problem> {
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    if public.is_some_and(|public| origin.as_bytes() == public.as_bytes()) {
+        return Ok(());
+    }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     match (origin, host) {

@@ -17,7 +17,7 @@ const ADDED_BY_PROXIES: [HeaderName; 3] = [FORWARDED, VIA, HeaderName::from_stat
 /// through a proxy.
 ///
 /// A request without `Host` is accepted: HTTP/1.0 allows it, and no browser sends one. If there are several, each is checked.
-pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(name) = headers.keys().find(|name| is_added_by_proxies(name)) {
         let why = format!(
             "the request came through a proxy (header `{name}`), and a server without tokens accepts only direct requests"

@@ -1,12 +1,13 @@
 //! Authenticates callers by their tokens, with a short-lived cache of the store's tokens.
 
-use super::{CONFIG_NAME, hash, id_of};
+use super::session::{self, Parent};
+use super::{CONFIG_NAME, TokenText, hash, id_of};
 use crate::problem::{Code, Problem};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use rewheel::{Clock, Moment};
 use rewheel_core::store::{Filter, Store};
 use rewheel_core::{
-    Actor, Job, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles, WorkerOwner,
+    Actor, Job, NewToken, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles, WorkerOwner,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +45,19 @@ pub(crate) struct Caller {
     badge: Badge,
     roles: TokenRoles,
     tenant: Option<Tenant>,
+    /// What its sessions depend on.
+    parent: Option<Parent>,
+}
+
+/// Whose token a token is.
+#[derive(Clone, Copy, Debug)]
+enum Owner<'k> {
+    /// It depends on no other token.
+    Itself,
+    /// A session of the admin token in the config.
+    Config,
+    /// A session of this token.
+    Token(&'k Token),
 }
 
 /// How a caller was authenticated.
@@ -58,21 +72,42 @@ enum Badge {
 impl Caller {
     fn unknown() -> Caller {
         let roles = TokenRoles::from_iter([TokenRole::Admin]);
-        Caller { who: Actor::new("rest"), badge: Badge::None, roles, tenant: None }
+        Caller { who: Actor::new("rest"), badge: Badge::None, roles, tenant: None, parent: None }
     }
 
-    fn of_config() -> Caller {
+    fn of_config(config: &TokenHash) -> Caller {
         let who = Actor::new(&format!("token:{CONFIG_NAME}"));
-        Caller { who, badge: Badge::Config, ..Caller::unknown() }
+        let parent = Some(Parent::config(config));
+        Caller { who, badge: Badge::Config, parent, ..Caller::unknown() }
     }
 
-    fn of_token(token: &Token) -> Caller {
+    /// The caller with a token. A session has the name of the token of its owner.
+    fn of_token(token: &Token, owner: Owner<'_>) -> Caller {
+        let (name, parent) = match owner {
+            Owner::Itself => (token.name.as_str(), Some(Parent::Stored(token.id))),
+            Owner::Config => (CONFIG_NAME, None),
+            Owner::Token(owner) => (owner.name.as_str(), None),
+        };
         Caller {
-            who: Actor::new(&format!("token:{}", token.name)),
+            who: Actor::new(&format!("token:{name}")),
             badge: Badge::Stored(token.id),
             roles: token.roles.clone(),
             tenant: token.tenant.clone(),
+            parent,
         }
+    }
+
+    /// Creates a session of the dashboard with its rights. The session ends at the latest when its own token ends.
+    ///
+    /// Returns nothing for a caller without a token, and for a session.
+    pub(crate) fn session(&self) -> Option<Result<(NewToken, TokenText), Problem>> {
+        let parent = self.parent?;
+        Some(session::make(parent, (self.roles.clone(), self.tenant.clone())))
+    }
+
+    /// Returns whether it is a session of the dashboard.
+    pub(crate) fn is_session(&self) -> bool {
+        matches!(self.badge, Badge::Stored(_)) && self.parent.is_none()
     }
 
     /// Returns its name in the audit log.
@@ -208,7 +243,7 @@ impl Keeper {
         if let (Some((_, hash)), Some(config)) = (&hashed, &self.config)
             && is_same(hash, config)
         {
-            return Ok(Caller::of_config());
+            return Ok(Caller::of_config(config));
         }
         let store = store?;
         let mut known = self.known(store, FRESH_FOR).await?;
@@ -225,8 +260,10 @@ impl Keeper {
         let token = id.and_then(|id| known.tokens.get(&id));
         // Compare also for an unknown token, so that it takes the same time.
         let is_same = is_same(&hash, &token.map_or(TokenHash([0; 32]), |token| token.hash));
-        match token.filter(|token| is_same && self.is_live(token, &known)) {
-            Some(token) => Ok(Caller::of_token(token)),
+        let owned =
+            token.filter(|_| is_same).and_then(|token| Some((token, self.owner(token, &known)?)));
+        match owned {
+            Some((token, owner)) => Ok(Caller::of_token(token, owner)),
             None => {
                 let id = id.map(|id| id.to_string());
                 tracing::info!(id, "rejected a request with an invalid token");
@@ -250,7 +287,8 @@ impl Keeper {
                 Badge::None => self.is_open(&known),
                 Badge::Config => true,
                 Badge::Stored(id) => {
-                    known.tokens.get(&id).is_some_and(|token| self.is_live(token, &known))
+                    let token = known.tokens.get(&id);
+                    token.and_then(|token| self.owner(token, &known)).is_some()
                 }
             };
             if !is_welcome {
@@ -280,6 +318,24 @@ impl Keeper {
     /// Returns whether callers need no token. An empty list that is outdated may have a token by now.
     fn is_open(&self, known: &Known) -> bool {
         self.is_private && self.config.is_none() && known.tokens.is_empty() && !known.is_past
+    }
+
+    /// Returns whose token it is, if the token is valid, and the token that it depends on, too.
+    fn owner<'k>(&self, token: &Token, known: &'k Known) -> Option<Owner<'k>> {
+        if !self.is_live(token, known) {
+            return None;
+        }
+        match Parent::of(&token.name) {
+            None => Some(Owner::Itself),
+            Some(parent @ Parent::Config(_)) => {
+                let config = self.config.as_ref().map(Parent::config);
+                (config == Some(parent)).then_some(Owner::Config)
+            }
+            Some(Parent::Stored(id)) => {
+                let owner = known.tokens.get(&id).filter(|owner| self.is_live(owner, known));
+                owner.map(Owner::Token)
+            }
+        }
     }
 
     fn is_live(&self, token: &Token, known: &Known) -> bool {

@@ -2,8 +2,14 @@
 
 use serde_json::Value;
 
-/// Returns a sentence about the job, from its document.
-pub(crate) fn sentence(job: &Value) -> String {
+/// Returns a sentence about the job, from its document: the answer to `GET /v1/jobs/{id}`.
+///
+/// ```
+/// let job = serde_json::json!({ "state": "dead", "attempt": 8, "attempts_max": 8 });
+/// let sentence = rewheel_server::job_explanation::sentence(&job);
+/// assert!(sentence.starts_with("given up after attempt 8 of 8"));
+/// ```
+pub fn sentence(job: &Value) -> String {
     let (attempt, most) = (&job["attempt"], &job["attempts_max"]);
     let holder = text(&job["holder"]);
     match text(&job["state"]) {

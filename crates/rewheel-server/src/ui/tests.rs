@@ -1,0 +1,9 @@
+//! Tests the dashboard through the router of the server.
+
+mod browser;
+mod session;
+mod pages;
+mod hostile;
+mod changes;
+mod bulk;
+mod live;
