@@ -1,6 +1,6 @@
 //! Implements the store traits: runs each verb in a transaction.
 
-use super::epoch::{self, Restored};
+use super::epoch::{self, Heartbeat, Restored};
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
 use super::verbs::insert::Lines;
@@ -138,20 +138,22 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
-        let before = self.shared.epoch.renewals_of(holder);
+        let before = self.shared.epoch.heartbeat_of(holder);
         let renewed = match write!(self, life, tx => lease::renew(tx, holder))? {
             Beat::Renewed(renewed) => renewed,
             Beat::Dead => return Err(StoreError::HolderDead(holder)),
-            Beat::Gone { epoch } => {
-                // The data is older than the holder. Another node may have noticed that before.
+            Beat::Gone { epoch, now } => {
+                // Another node may have noticed before that the data is older than the holder.
                 self.shared.observe(epoch);
-                if before.is_some() && self.shared.epoch.renewals_of(holder).is_some() {
+                let is_restored = before.is_some_and(|before| !before.may_be_pruned(now));
+                if is_restored && self.shared.epoch.heartbeat_of(holder).is_some() {
                     self.begin_epoch().await?;
                 }
                 return Err(StoreError::HolderDead(holder));
             }
         };
-        if self.shared.epoch.went_back(holder, before, renewed.renewals) {
+        let heartbeat = Heartbeat { renewals: renewed.renewals, at: renewed.at };
+        if self.shared.epoch.went_back(holder, before, heartbeat) {
             self.begin_epoch().await?;
         }
         Ok(renewed)
