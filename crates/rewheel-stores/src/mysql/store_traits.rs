@@ -363,7 +363,7 @@ impl ReadStore for MysqlStore {
 #[async_trait]
 impl Store for MysqlStore {
     async fn risks(&self) -> StoreResult<Vec<Risk>> {
-        read!(self, tx => risks::risks(tx))
+        self.check_risks().await
     }
 
     async fn unreadable(&self) -> StoreResult<Option<Risk>> {

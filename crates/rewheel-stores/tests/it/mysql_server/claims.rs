@@ -84,6 +84,53 @@ async fn doctor_finds_leased_jobs_without_a_claim() {
 }
 
 /// A holder keeps a job for another attempt, with less time than before, while another node sweeps. The sweep neither waits nor writes
+/// The check reads jobs page by page, and every page must count.
+#[tokio::test]
+async fn doctor_finds_a_leased_job_without_a_claim_behind_many_others() {
+    /// Two pages.
+    const JOBS: u64 = 6_000;
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    let (_, lease) = subject.leased("charge").await;
+    let mut connection = database.connect().await;
+    let numbers = format!(
+        "(WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {JOBS}) SELECT n FROM n) AS numbers"
+    );
+    for sql in [
+        format!("SET SESSION max_recursive_iterations = {JOBS}"),
+        format!(
+            "INSERT INTO rewheel_jobs (lane, place, id, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted, created_ms, payload) \
+             SELECT 0, n, UNHEX(LPAD(HEX(n), 32, '0')), 0, n, 'submitted', 0, 1, 0, 0, 0, 0, n, '' FROM {numbers}"
+        ),
+        "DELETE FROM rewheel_claims".to_owned(),
+    ] {
+        connection.query_drop(sql).await.expect("done");
+    }
+    let risks = subject.store.risks().await.expect("risks");
+    let claims = risks.iter().find(|risk| risk.name == "claims").expect("a risk");
+    let text = format!("1 leased jobs (for example {})", lease.job);
+    assert!(claims.message.contains(&text), "{}", claims.message);
+}
+
+#[tokio::test]
+async fn a_check_that_fails_is_reported_and_hides_no_other() {
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    subject.leased("charge").await;
+    let mut connection = database.connect().await;
+    for sql in ["DELETE FROM rewheel_claims", "DROP TABLE rewheel_unreadable"] {
+        connection.query_drop(sql).await.expect("done");
+    }
+    let risks = subject.store.risks().await.expect("risks");
+    let message = |name| {
+        let found = risks.iter().find(|risk| risk.name == name);
+        found.map(|risk| risk.message.as_str()).unwrap_or_default()
+    };
+    assert!(message("claims").contains("belong to no claim"), "{risks:?}");
+    assert!(message("unreadable").contains("could not be checked"), "{risks:?}");
+    assert!(message("unreadable").contains("rewheel_unreadable"), "{risks:?}");
+}
+
 /// the old time of the job over the new one.
 #[tokio::test]
 async fn a_sweep_does_not_raise_the_time_of_a_claim_that_is_being_lowered() {
