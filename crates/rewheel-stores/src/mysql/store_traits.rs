@@ -3,11 +3,12 @@
 use super::epoch::{self, Heartbeat, Restored};
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
+use super::verbs::aside::{Aside, AsideAfter};
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
 use super::verbs::sweep::{CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
-    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
+    aside, audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
     lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
 };
 use super::{MysqlStore, read, snapshot, write};
@@ -43,6 +44,15 @@ impl MysqlStore {
         connection.finish();
         self.shared.observe(epoch);
         Ok(())
+    }
+
+    /// Moves the jobs of a page of long claims out of the range that claims read. Returns where the next page begins.
+    async fn set_aside(&self, page: AsideAfter) -> StoreResult<Option<AsideAfter>> {
+        let Aside { next, stuck } = write!(self, tx => aside::set_long_leases_aside(tx, page))?;
+        if !stuck.is_empty() {
+            read!(self, tx => aside::set_aside_alone(tx, &stuck))?;
+        }
+        Ok(next)
     }
 }
 
@@ -210,8 +220,7 @@ impl LeaseStore for MysqlStore {
         let mut after = Some((i64::MIN, i64::MIN));
         for _ in 0..ASIDE_ROUNDS_MAX {
             let Some(page) = after else { break };
-            let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, page)) };
-            after = set_aside.await.unwrap_or_else(|error| {
+            after = self.set_aside(page).await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "long leases stay in the range that claims read");
                 None
             });
