@@ -51,6 +51,7 @@ const FEATURES_ALONE: [&str; 11] = [
     "-p rewheel-lock",
     "-p rewheel-lock --features sqlite",
     "-p rewheel-lock --features postgres",
+    "-p rewheel-lock --features mysql",
     "-p rewheel-lock --features redis",
 ];
 

@@ -9,6 +9,7 @@ use crate::admission::{Fact, Reservation};
 use crate::lanes::{LaneCache, LaneTime};
 use crate::shared::{Command, Shared, Waiting};
 use crate::supervise;
+use futures_util::FutureExt;
 use rewheel_core::store::{
     Claim, FleetLimit, Leased, LimitedClaim, LimitedClaimed, StoreError, StoreResult, Visit, Watch,
 };
@@ -54,7 +55,11 @@ impl Claims {
     pub(crate) fn new(shared: Arc<Shared>) -> Claims {
         Claims {
             watch: shared.store.watch(),
-            lanes: LaneCache::new(shared.clock.clone(), shared.settings.poll),
+            lanes: LaneCache::new(
+                shared.clock.clone(),
+                shared.settings.poll,
+                Some(&shared.store.capabilities()),
+            ),
             shared,
             batch: Batch::default(),
             turns: Turns::default(),
@@ -102,8 +107,10 @@ impl Claims {
         // Behind a claim that got all it asked for, some lanes were not visited.
         let were_all_visited = claimed.count < claimed.asked;
         for given in &claimed.given {
-            if given.given < given.asked && (were_all_visited || given.given > 0) {
+            if given.given < given.asked && given.given > 0 {
                 self.lanes.emptied(&given.lane);
+            } else if given.given < given.asked && were_all_visited {
+                self.lanes.gave_nothing(&given.lane);
             }
         }
         self.turns.note(&claimed.given, claimed.asked);
@@ -155,12 +162,18 @@ impl Claims {
         if kinds.is_empty() {
             return Ok(Duration::MAX);
         }
-        let has_more = self.lanes.refresh(&*self.shared.store, kinds).await?;
+        let mut has_more = self.lanes.refresh(&*self.shared.store, kinds).await?;
+        // What this process has stored meanwhile is no sign that others store jobs.
+        while let Some(change) = self.watch.changed().now_or_never() {
+            self.lanes.hear(change);
+            has_more = true;
+        }
+        let next_look = self.lanes.rest();
         let horizon = self.shared.settings.horizon;
         let (due, is_end) = self.lanes.due(horizon);
         // A job that is due later is claimed when it is within the horizon.
         let later = self.lanes.next_due(horizon);
-        let rest = later.map_or(Duration::MAX, |wait| wait + Duration::from_millis(1));
+        let rest = later.map_or(next_look, |wait| next_look.min(wait + Duration::from_millis(1)));
         let mut tenants = due.iter().map(|head| head.lane.tenant.as_ref());
         let first = tenants.next();
         let are_several = first.is_some_and(|first| tenants.any(|other| other != first));

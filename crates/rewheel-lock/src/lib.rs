@@ -14,7 +14,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // sqlite://locks.db · postgres://user@host/database · redis://host:6379/0 · memory://
+//! // sqlite://locks.db · postgres://user@host/database · mysql://user@host/database · redis://host:6379/0 · memory://
 //! let locks = Locks::connect("memory://").await?;
 //!
 //! let receipt = locks
@@ -64,13 +64,15 @@ mod wakeups;
 mod backend;
 mod record;
 mod server_clock;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod row;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "redis")]
 mod redis;
 
@@ -84,6 +86,8 @@ pub use self::locks::Locks;
 pub use self::memory::MemoryBackend;
 #[cfg(feature = "otel")]
 pub use self::metrics::LockMetrics;
+#[cfg(feature = "mysql")]
+pub use self::mysql::MysqlBackend;
 pub use self::name::LockName;
 pub use self::observer::{LockEvent, LockObserver};
 #[cfg(feature = "postgres")]

@@ -34,9 +34,9 @@ impl Locks {
 
     /// Opens the locks of a server.
     ///
-    /// `postgres://user:password@host:port/database` and `redis://user:password@host:port/database` take the same settings as a store of
-    /// jobs with this URL, and may be the same server: `schema` and `prefix` separate independent sets of locks. `sqlite://path` is a
-    /// file, created if it does not exist, for processes of one machine. `memory://` is for one process.
+    /// `postgres://user:password@host:port/database`, `mysql://` (or `mariadb://`) and `redis://` take the same settings as a store of jobs
+    /// with this URL, and may be the same server: the schema, the database or the prefix separates independent sets of locks.
+    /// `sqlite://path` is a file, created if it does not exist, for processes of one machine. `memory://` is for one process.
     ///
     /// # Errors
     /// Says what is wrong with the URL or the server, and what to do. No error contains the password.
@@ -45,7 +45,7 @@ impl Locks {
             argument: "url",
             problem: format!(
                 "`{}` names no lock server that this build supports: use sqlite://locks.db, postgres://USER@HOST/DATABASE, \
-                 redis://HOST:6379/0 or memory://, and enable the cargo feature `sqlite`, `postgres` or `redis` of rewheel-lock",
+                 mysql://USER@HOST/DATABASE, redis://HOST:6379/0 or memory://, and enable the cargo feature `sqlite`, `postgres`, `mysql` or `redis` of rewheel-lock",
                 SecretUrl::new(url)
             ),
         };
@@ -59,6 +59,12 @@ impl Locks {
                 let options = rewheel_stores::PostgresOptions::parse(url);
                 let options = options.map_err(|error| invalid_url(&error))?;
                 Ok(Locks::new(crate::postgres::PostgresBackend::open(options).await?))
+            }
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => {
+                let options = rewheel_stores::MysqlOptions::parse(url);
+                let options = options.map_err(|error| invalid_url(&error))?;
+                Ok(Locks::new(crate::mysql::MysqlBackend::open(options).await?))
             }
             #[cfg(feature = "redis")]
             "redis" | "rediss" => {
@@ -178,7 +184,7 @@ fn process() -> String {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 fn invalid_url(error: &dyn fmt::Display) -> LockError {
     LockError::Invalid { argument: "url", problem: error.to_string() }
 }

@@ -51,6 +51,11 @@ impl Database {
         &self.name
     }
 
+    /// Runs statements for a value that is being dropped. Errors are ignored: the server may be gone.
+    pub fn run(&self, sql: String) {
+        let _ = run(&self.server, sql);
+    }
+
     /// Connects to it as another client would.
     pub async fn connect(&self) -> Conn {
         Conn::new(Opts::from_url(&self.url).unwrap()).await.unwrap()
@@ -62,7 +67,7 @@ impl Drop for Database {
         // Locks of an aborted test must not block this for long. The server may be gone: some tests stop it.
         let name = &self.name;
         let drop = format!("SET SESSION lock_wait_timeout = 2; DROP DATABASE IF EXISTS {name}");
-        let _ = run(&self.server, drop);
+        self.run(drop);
     }
 }
 

@@ -29,6 +29,11 @@ impl LaneTimes {
         self.all.len()
     }
 
+    /// Returns whether a lane is known to have a job that is due.
+    pub(super) fn is_due(&self, lane: &Lane, now: Moment) -> bool {
+        self.all.get(lane).is_some_and(|due| *due <= now)
+    }
+
     pub(super) fn insert(&mut self, lane: Lane, due: Moment) {
         self.remove(&lane);
         if self.all.len() >= REMEMBERED_MAX {

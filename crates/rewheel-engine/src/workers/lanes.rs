@@ -32,7 +32,8 @@ impl WorkerLanes {
         let mut lanes = self.0.lock().await;
         let Watched { watch, cache } = lanes.get_or_insert_with(|| Watched {
             watch: shared.store.watch(),
-            cache: LaneCache::new(shared.clock.clone(), shared.settings.poll),
+            // Workers that wait ask again after the configured interval.
+            cache: LaneCache::new(shared.clock.clone(), shared.settings.poll, None),
         });
         while let Some(change) = watch.changed().now_or_never() {
             cache.hear(change);

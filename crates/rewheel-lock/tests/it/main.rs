@@ -10,6 +10,8 @@ mod memory;
 mod sqlite;
 #[cfg(feature = "test-postgres")]
 mod postgres;
+#[cfg(feature = "test-mysql")]
+mod mysql;
 #[cfg(feature = "test-redis")]
 mod redis;
 #[cfg(feature = "otel")]

@@ -160,6 +160,25 @@ async fn a_call_that_arrives_after_its_release_gets_nothing() {
     assert!((1..=120_000).contains(&left), "{left}");
 }
 
+/// Before, a release only deleted, which a full server permits.
+#[tokio::test]
+async fn a_lock_is_released_on_a_server_without_free_memory() {
+    let server = Server::start("").await;
+    let backend = connect(&server.url(), &ClockOffset::default()).await;
+    let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+    let ask = Ask { name: &name, id, owner: "one", lease: LEASE, if_held: IfHeld::Wait };
+    assert!(matches!(backend.acquire(&ask).await.unwrap(), Turn::Acquired { .. }));
+    let _: String = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    let next = RequestId::new(&Random::thread());
+    let refused = backend.acquire(&Ask { id: next, ..ask }).await;
+    assert!(refused.is_err(), "{refused:?}");
+    // It may or may not have a place in line.
+    let released = backend.release(&name, next, EarlierCalls::Unanswered).await.unwrap();
+    assert!(!released.was_held);
+    assert!(backend.release(&name, id, EarlierCalls::Unanswered).await.unwrap().was_held);
+    assert!(backend.inspect(&name).await.unwrap().holder.is_none());
+}
+
 #[tokio::test]
 async fn a_released_lock_leaves_no_key_but_the_last_token() {
     let server = Server::start("").await;

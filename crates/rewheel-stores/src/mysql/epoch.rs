@@ -2,12 +2,12 @@
 //!
 //! The table `rewheel_epochs` names the server of the latest epoch. A new connection to another server begins the next epoch: a replica was
 //! promoted, or the data was copied. A heartbeat whose number is not larger than the last one shows that older data was restored, and so
-//! does a holder that has sent heartbeats and is not in the store at all. Every transaction that checks its holder reads the latest epoch in the same statement. See the decision record 0054.
+//! does a holder that has sent heartbeats and is not in the store at all, unless the last one is so old that the holder was pruned. Every transaction that checks its holder reads the latest epoch in the same statement. See the decision record 0054.
 
 use super::error::VerbError;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
-use rewheel_core::HolderId;
+use rewheel_core::{HolderId, Limits, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,23 @@ const HOLDERS_MAX: usize = 10_000;
 pub(super) struct Epoch {
     current: AtomicI64,
     /// The latest acknowledged heartbeat of each holder.
-    renewals: Mutex<HashMap<HolderId, u64>>,
+    renewals: Mutex<HashMap<HolderId, Heartbeat>>,
+}
+
+/// An acknowledged heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heartbeat {
+    /// Its number.
+    pub(super) renewals: u64,
+    /// When it was written, by the store's clock.
+    pub(super) at: Timestamp,
+}
+
+impl Heartbeat {
+    /// Returns whether the store may have deleted the holder since: then it says nothing that the holder is gone.
+    pub(super) fn may_be_pruned(&self, now: Timestamp) -> bool {
+        now >= self.at.plus(Limits::DEAD_HOLDERS_KEPT)
+    }
 }
 
 /// Whether the store is still the one that this process knew.
@@ -67,23 +83,30 @@ impl Epoch {
         Observed::New
     }
 
-    /// Returns the number of heartbeats of a holder that were acknowledged so far.
-    pub(super) fn renewals_of(&self, holder: HolderId) -> Option<u64> {
+    /// Returns the latest heartbeat of a holder that was acknowledged so far.
+    pub(super) fn heartbeat_of(&self, holder: HolderId) -> Option<Heartbeat> {
         self.renewals.lock().unwrap_or_else(PoisonError::into_inner).get(&holder).copied()
     }
 
-    /// Notes an acknowledged heartbeat. Returns whether its number is not greater than `before`, which was acknowledged before it was
-    /// sent: then older data was restored. Two heartbeats of a worker may be answered in any order.
-    pub(super) fn went_back(&self, holder: HolderId, before: Option<u64>, renewals: u64) -> bool {
+    /// Notes an acknowledged heartbeat. Returns whether its number is not greater than that of `before`, which was acknowledged before it
+    /// was sent: then older data was restored. Two heartbeats of a worker may be answered in any order.
+    pub(super) fn went_back(
+        &self,
+        holder: HolderId,
+        before: Option<Heartbeat>,
+        heartbeat: Heartbeat,
+    ) -> bool {
         let mut known = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         // If an epoch began meanwhile, the number from before says nothing.
-        let went_back =
-            known.contains_key(&holder) && before.is_some_and(|before| renewals <= before);
+        let went_back = known.contains_key(&holder)
+            && before.is_some_and(|before| heartbeat.renewals <= before.renewals);
         if known.len() >= HOLDERS_MAX {
             known.clear();
         }
-        let latest = known.entry(holder).or_default();
-        *latest = renewals.max(*latest);
+        let latest = known.entry(holder).or_insert(heartbeat);
+        if heartbeat.renewals > latest.renewals {
+            *latest = heartbeat;
+        }
         went_back
     }
 }
@@ -138,8 +161,9 @@ async fn server(conn: &mut Conn) -> Result<Vec<u8>, VerbError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Epoch, Observed};
-    use rewheel_core::HolderId;
+    use super::{Epoch, Heartbeat, Observed};
+    use rewheel_core::{HolderId, Limits, Timestamp};
+    use std::time::Duration;
 
     #[test]
     fn a_new_epoch_has_larger_fences_and_is_noticed_once() {
@@ -149,16 +173,32 @@ mod tests {
         assert_eq!((epoch.observe(1), epoch.fence_floor()), (Observed::Same, 2 << 32));
     }
 
+    fn heartbeat(renewals: u64) -> Heartbeat {
+        Heartbeat { renewals, at: Timestamp::from_millis(1_700_000_000_000) }
+    }
+
     #[test]
     fn a_heartbeat_that_goes_back_shows_a_restore() {
         let (epoch, holder) = (Epoch::default(), HolderId::from_bytes([7; 16]));
-        assert!(!epoch.went_back(holder, None, 4) && !epoch.went_back(holder, Some(4), 6));
+        let went_back = |before: Option<u64>, renewals| {
+            epoch.went_back(holder, before.map(heartbeat), heartbeat(renewals))
+        };
+        assert!(!went_back(None, 4) && !went_back(Some(4), 6));
         // It was sent before the one that is answered already.
-        assert!(!epoch.went_back(holder, Some(4), 5));
-        let before = epoch.renewals_of(holder);
-        assert_eq!(before, Some(6));
-        assert!(epoch.went_back(holder, before, 6));
+        assert!(!went_back(Some(4), 5));
+        assert_eq!(epoch.heartbeat_of(holder), Some(heartbeat(6)));
+        assert!(went_back(Some(6), 6));
         epoch.observe(1);
-        assert!(!epoch.went_back(holder, before, 1));
+        assert!(!went_back(Some(6), 1));
+    }
+
+    #[test]
+    fn a_holder_may_be_pruned_a_day_after_its_last_heartbeat() {
+        let (last, day) = (heartbeat(3), Limits::DEAD_HOLDERS_KEPT);
+        let almost = last.at.plus(day - Duration::from_millis(1));
+        assert_eq!(
+            (last.may_be_pruned(almost), last.may_be_pruned(last.at.plus(day))),
+            (false, true)
+        );
     }
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct MysqlOptions {
     /// The address of the server, the user and the database.
-    pub(super) server: Opts,
+    pub server: Opts,
     /// Maximum number of connections for work, in addition to one connection for heartbeats.
     pub pool_max: usize,
     /// Maximum time for one statement.

@@ -29,6 +29,11 @@ const SETTINGS: [&str; 4] = [
     "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
 ];
 
+/// Returns how long a statement waits for a lock, in whole seconds: less than it may take.
+pub(super) fn lock_wait(statement_timeout: Duration) -> Duration {
+    Duration::from_secs(statement_timeout.as_secs().clamp(1, 3))
+}
+
 pub(super) struct Pool {
     opts: Opts,
     /// Host and port, for errors.
@@ -51,7 +56,7 @@ impl Pool {
             .tcp_keepalive(Some(Duration::from_secs(10)))
             .stmt_cache_size(STATEMENTS_MAX);
         let mut settings: Vec<String> = SETTINGS.iter().map(|text| (*text).to_owned()).collect();
-        let lock_wait = options.statement_timeout.as_secs().clamp(1, 3);
+        let lock_wait = lock_wait(options.statement_timeout).as_secs();
         settings.push(format!("SET SESSION innodb_lock_wait_timeout = {lock_wait}"));
         let table_wait = options.statement_timeout.as_secs().max(1);
         settings.push(format!("SET SESSION lock_wait_timeout = {table_wait}"));

@@ -1,13 +1,14 @@
 //! Implements the store traits: runs each verb in a transaction.
 
-use super::epoch::{self, Restored};
+use super::epoch::{self, Heartbeat, Restored};
 use super::error::{Stage, judge};
 use super::job_columns::Payload;
+use super::verbs::aside::{Aside, AsideAfter};
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
 use super::verbs::sweep::{CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
-    audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
+    aside, audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
     lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
 };
 use super::{MysqlStore, read, snapshot, write};
@@ -43,6 +44,15 @@ impl MysqlStore {
         connection.finish();
         self.shared.observe(epoch);
         Ok(())
+    }
+
+    /// Moves the jobs of a page of long claims out of the range that claims read. Returns where the next page begins.
+    async fn set_aside(&self, page: AsideAfter) -> StoreResult<Option<AsideAfter>> {
+        let Aside { next, stuck } = write!(self, tx => aside::set_long_leases_aside(tx, page))?;
+        if !stuck.is_empty() {
+            read!(self, tx => aside::set_aside_alone(tx, &stuck))?;
+        }
+        Ok(next)
     }
 }
 
@@ -138,20 +148,22 @@ impl LeaseStore for MysqlStore {
     }
 
     async fn renew(&self, holder: HolderId) -> StoreResult<Renewed> {
-        let before = self.shared.epoch.renewals_of(holder);
+        let before = self.shared.epoch.heartbeat_of(holder);
         let renewed = match write!(self, life, tx => lease::renew(tx, holder))? {
             Beat::Renewed(renewed) => renewed,
             Beat::Dead => return Err(StoreError::HolderDead(holder)),
-            Beat::Gone { epoch } => {
-                // The data is older than the holder. Another node may have noticed that before.
+            Beat::Gone { epoch, now } => {
+                // Another node may have noticed before that the data is older than the holder.
                 self.shared.observe(epoch);
-                if before.is_some() && self.shared.epoch.renewals_of(holder).is_some() {
+                let is_restored = before.is_some_and(|before| !before.may_be_pruned(now));
+                if is_restored && self.shared.epoch.heartbeat_of(holder).is_some() {
                     self.begin_epoch().await?;
                 }
                 return Err(StoreError::HolderDead(holder));
             }
         };
-        if self.shared.epoch.went_back(holder, before, renewed.renewals) {
+        let heartbeat = Heartbeat { renewals: renewed.renewals, at: renewed.at };
+        if self.shared.epoch.went_back(holder, before, heartbeat) {
             self.begin_epoch().await?;
         }
         Ok(renewed)
@@ -208,8 +220,7 @@ impl LeaseStore for MysqlStore {
         let mut after = Some((i64::MIN, i64::MIN));
         for _ in 0..ASIDE_ROUNDS_MAX {
             let Some(page) = after else { break };
-            let set_aside = async { write!(self, tx => sweep::set_long_leases_aside(tx, page)) };
-            after = set_aside.await.unwrap_or_else(|error| {
+            after = self.set_aside(page).await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "long leases stay in the range that claims read");
                 None
             });
@@ -361,7 +372,7 @@ impl ReadStore for MysqlStore {
 #[async_trait]
 impl Store for MysqlStore {
     async fn risks(&self) -> StoreResult<Vec<Risk>> {
-        read!(self, tx => risks::risks(tx))
+        self.check_risks().await
     }
 
     async fn unreadable(&self) -> StoreResult<Option<Risk>> {

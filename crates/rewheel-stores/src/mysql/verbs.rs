@@ -14,6 +14,7 @@ pub(super) mod ending;
 pub(super) mod follow_ups;
 pub(super) mod lease;
 pub(super) mod sweep;
+pub(super) mod aside;
 pub(super) mod change;
 pub(super) mod groups;
 pub(super) mod read;

@@ -16,3 +16,4 @@ mod plans;
 mod races;
 mod round_trips;
 mod sessions;
+mod traps;

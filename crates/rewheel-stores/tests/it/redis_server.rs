@@ -7,4 +7,5 @@ mod memory;
 mod epochs;
 pub(crate) mod server;
 mod together;
+mod traps;
 mod unreadable;

@@ -2,6 +2,8 @@
 -- Refuses calls of the request that arrive later, by KEYS[3] for ARGV[5] milliseconds. Returns whether it had the lock, and the next
 -- request.
 
+-- A server without free memory refuses to add anything as the first write of a script: release must work on it.
+redis.call('DEL', KEYS[3])
 if ARGV[5] ~= '0' then
     redis.call('SET', KEYS[3], '', 'PX', ARGV[5])
 end

@@ -1,3 +1,3 @@
--- stranded: reads leased jobs whose claim does not exist: no sweep finds them. Contract: Store::risks. Reads all live jobs.
-SELECT jobs.id FROM rewheel_jobs jobs LEFT JOIN rewheel_claims claims ON claims.seq = jobs.claim
- WHERE jobs.state = 1 AND claims.seq IS NULL LIMIT 1000
+-- stranded: reads which of the given jobs are leased, and their claim does not exist: no sweep finds them. Contract: Store::risks.
+SELECT jobs.id FROM rewheel_jobs jobs FORCE INDEX (id) LEFT JOIN rewheel_claims claims ON claims.seq = jobs.claim
+ WHERE jobs.id IN ({list}) AND jobs.state = 1 AND claims.seq IS NULL;

@@ -50,9 +50,10 @@ pub(in super::super) enum Beat {
     Renewed(Renewed),
     /// The holder is dead.
     Dead,
-    /// The store does not know the holder. Also returns the epoch that the store is in.
+    /// The store does not know the holder. Also returns the epoch that the store is in, and its time.
     Gone {
         epoch: i64,
+        now: Timestamp,
     },
 }
 
@@ -88,7 +89,7 @@ async fn unknown_beat(tx: &mut Transaction<'_>, holder: HolderId) -> Result<Beat
     }
     let row = tx.find(include_str!("../sql/latest_epoch.sql"), vec![]).await?;
     let epoch: Option<i64> = row.map_or(Ok(None), |row| get(&row, 0))?;
-    Ok(Beat::Gone { epoch: epoch.unwrap_or(0) })
+    Ok(Beat::Gone { epoch: epoch.unwrap_or(0), now: tx.now })
 }
 
 pub(in super::super) async fn leave(

@@ -1,19 +1,29 @@
 //! Finds server settings and conditions that weaken the store's guarantees.
 
 use super::super::error::VerbError;
+use super::super::job_columns::LEASED;
 use super::super::pool::STATEMENTS_MAX;
-use super::super::row::{bytes, get};
+use super::super::row::{bytes, get, id16};
 use super::super::transaction::Transaction;
+use super::super::{MysqlStore, read};
+use super::sweep::Budget;
 use crate::unreadable::unreadable_jobs;
+use mysql_async::Value;
 use rewheel_core::JobId;
-use rewheel_core::store::Risk;
-use std::collections::HashSet;
+use rewheel_core::store::{Risk, StoreResult};
+use std::collections::{BTreeMap, HashSet};
 
 /// A transaction that has been open for this long keeps the server from removing deleted rows.
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Below this size of a packet, batches of jobs with payloads of the default limit may not fit.
 const PACKET_MIN: i64 = 16 * 1024 * 1024;
+
+/// Live jobs that are read together.
+const JOBS_READ: usize = 5_000;
+
+/// Number of leased jobs without a claim from which on no others are looked for.
+const STRANDED_MAX: usize = 1_000;
 
 /// Indexes whose absence makes statements fail or scan whole tables.
 const INDEXES: [(&str, &str); 22] = [
@@ -41,24 +51,70 @@ const INDEXES: [(&str, &str); 22] = [
     ("rewheel_tokens", "valid_name"),
 ];
 
-pub(in super::super) async fn risks(tx: &mut Transaction<'_>) -> Result<Vec<Risk>, VerbError> {
-    let mut risks = settings(tx).await?;
-    risks.extend(old_transaction(tx).await?);
-    risks.extend(indexes(tx).await?);
-    risks.extend(unreadable(tx).await?);
-    risks.extend(stranded(tx).await?);
-    Ok(risks)
+impl MysqlStore {
+    /// Runs each check on its own: one that fails is a risk itself, and hides no other.
+    pub(in super::super) async fn check_risks(&self) -> StoreResult<Vec<Risk>> {
+        // Without an answer to the first, the server is not available.
+        let mut risks = read!(self, tx => settings(tx))?;
+        risks.extend(found(
+            "old_transaction",
+            async { read!(self, tx => old_transaction(tx)) }.await,
+        ));
+        risks.extend(found("indexes", async { read!(self, tx => indexes(tx)) }.await));
+        risks.extend(found("unreadable", async { read!(self, tx => unreadable(tx)) }.await));
+        risks.extend(found("claims", async { read!(self, tx => stranded(tx)) }.await));
+        Ok(risks)
+    }
 }
 
-/// Looks for leased jobs that no sweep finds.
+/// Returns the result of a check.
+fn found(name: &'static str, result: StoreResult<Option<Risk>>) -> Option<Risk> {
+    result.unwrap_or_else(|error| {
+        Some(Risk { name, message: format!("could not be checked: {}", error.with_causes()) })
+    })
+}
+
+/// Looks for leased jobs that no sweep finds, page by page, for a quarter of the timeout: a store may have millions of jobs.
 async fn stranded(tx: &mut Transaction<'_>) -> Result<Option<Risk>, VerbError> {
-    let rows = tx.rows(include_str!("../sql/stranded.sql"), Vec::new()).await?;
-    let Some(first) = rows.first() else { return Ok(None) };
-    let (count, job) = (rows.len(), JobId::from_bytes(bytes(first, 0)?));
+    let (mut lane, mut place) = (i64::MIN, i64::MIN);
+    let (mut count, mut first, mut budget) = (0, None, Budget::of(tx));
+    loop {
+        let values = vec![lane.into(), lane.into(), place.into(), (JOBS_READ as u64).into()];
+        let rows = tx.rows(include_str!("../sql/leased_claims.sql"), values).await?;
+        let mut claims: BTreeMap<i64, Vec<JobId>> = BTreeMap::new();
+        for row in &rows {
+            (lane, place) = (get(row, 0)?, get(row, 1)?);
+            if get::<u8>(row, 2)? == LEASED {
+                claims.entry(get(row, 3)?).or_default().push(JobId::from_bytes(bytes(row, 4)?));
+            }
+        }
+        for job in without_claim(tx, claims).await? {
+            count += 1;
+            first.get_or_insert(job);
+        }
+        if rows.len() < JOBS_READ || count >= STRANDED_MAX || budget.is_spent().await {
+            break;
+        }
+    }
+    let Some(job) = first else { return Ok(None) };
     let message = format!(
         "{count} leased jobs (for example {job}) belong to no claim, so no sweep frees them: see `Leased jobs without a claim` in docs/mysql.md"
     );
     Ok(Some(Risk { name: "claims", message }))
+}
+
+/// Returns those of the given jobs whose claim does not exist. Since they were read, some may have ended, and their claims with them.
+async fn without_claim(
+    tx: &mut Transaction<'_>,
+    mut claims: BTreeMap<i64, Vec<JobId>>,
+) -> Result<Vec<JobId>, VerbError> {
+    let list: Vec<Value> = claims.keys().copied().map(Value::from).collect();
+    for row in tx.run_list(include_str!("../sql/claims_exist.sql"), &[], &list, &[]).await?.rows {
+        claims.remove(&get(&row, 0)?);
+    }
+    let ids: Vec<Value> = claims.values().flatten().map(|id| id16(id.to_bytes())).collect();
+    let rows = tx.run_list(include_str!("../sql/stranded.sql"), &[], &ids, &[]).await?.rows;
+    rows.iter().map(|row| Ok(JobId::from_bytes(bytes(row, 0)?))).collect()
 }
 
 /// Reads the settings that decide what a crash can lose.

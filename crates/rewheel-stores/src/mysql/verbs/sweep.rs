@@ -2,7 +2,7 @@
 
 use super::super::error::VerbError;
 use super::super::job_columns::{LEASED, PAUSED, SCHEDULED};
-use super::super::row::{bytes, get, id16, instant, maybe_bytes, millis};
+use super::super::row::{bytes, get, id16, maybe_bytes, millis};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end, expect_matched, lose_lease};
@@ -11,9 +11,9 @@ use super::unreadable::Unreadable;
 use mysql_async::Value;
 use rewheel_core::store::{StoreError, Sweep};
 use rewheel_core::{
-    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Timestamp, Transition,
+    Cause, Failure, HolderId, JobEvent, JobId, KindName, Retain, State, Transition,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Sleep;
@@ -23,9 +23,6 @@ pub(in super::super) const CLAIMS_READ: usize = 50;
 
 /// Jobs that are locked together.
 const JOBS_LOCKED: usize = 500;
-
-/// What is leased for longer than this leaves the range that claims read.
-const LEASED_LONG: Duration = Duration::from_secs(2);
 
 /// What a sweep did.
 pub(in super::super) struct Swept {
@@ -62,17 +59,17 @@ pub(in super::super) async fn sweep(
 }
 
 /// The time after which a verb stops and commits what it has done, so that a slow server makes progress too: a quarter of the timeout.
-struct Budget {
+pub(super) struct Budget {
     sleep: Pin<Box<Sleep>>,
     is_spent: bool,
 }
 
 impl Budget {
-    fn of(tx: &Transaction<'_>) -> Budget {
+    pub(super) fn of(tx: &Transaction<'_>) -> Budget {
         Budget { sleep: Box::pin(tokio::time::sleep(tx.shared.timeout / 4)), is_spent: false }
     }
 
-    async fn is_spent(&mut self) -> bool {
+    pub(super) async fn is_spent(&mut self) -> bool {
         if !self.is_spent {
             self.is_spent = tokio::select! {
                 biased;
@@ -284,85 +281,35 @@ impl Sweeper {
     }
 }
 
-/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt. A time is raised only while
-/// its row is locked, and from all jobs of the claim: who lowers it changes the job first and then waits for the row.
+/// Writes when the first jobs of claims are overdue: holders have extended some, or kept them for another attempt. Locks the claims and their
+/// jobs, and waits for no lock. A claim is left to the next sweep if another transaction has one of its jobs: its new time, which may be
+/// earlier, is not committed yet, and `lower_overdue.sql` writes and locks nothing while another job of the claim is overdue earlier.
 pub(in super::super) async fn raise_overdue(
     tx: &mut Transaction<'_>,
     claims: &[i64],
 ) -> Result<(), VerbError> {
     let list: Vec<Value> = claims.iter().copied().map(Value::from).collect();
-    let (mut locked, mut ids) = (HashSet::new(), BTreeSet::new());
+    let (mut left, mut ids) = (HashMap::new(), BTreeSet::new());
     let sql = include_str!("../sql/lock_claims.sql");
     for row in tx.run_list(sql, &[], &list, &[]).await?.rows {
-        locked.insert(get::<i64>(&row, 0)?);
-        ids.extend(claimed_jobs(&get::<Vec<u8>>(&row, 1)?));
+        left.insert(get::<i64>(&row, 0)?, get::<i64>(&row, 1)?);
+        ids.extend(claimed_jobs(&get::<Vec<u8>>(&row, 2)?));
     }
     let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
     let mut earliest: BTreeMap<i64, i64> = BTreeMap::new();
     for row in tx.run_list(include_str!("../sql/claim_overdue.sql"), &[], &list, &[]).await?.rows {
         let (claim, overdue): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+        // Jobs that the holder has claimed again belong to other claims, some of whose jobs were not read.
+        let Some(left) = left.get_mut(&claim) else { continue };
+        *left -= 1;
         let first = earliest.entry(claim).or_insert(overdue);
         *first = overdue.min(*first);
     }
-    // Jobs that the holder has claimed again belong to other claims, some of whose jobs were not read.
-    for (claim, overdue) in earliest.into_iter().filter(|(claim, _)| locked.contains(claim)) {
-        let values = vec![overdue.into(), claim.into(), overdue.into()];
-        tx.execute(include_str!("../sql/set_overdue.sql"), values).await?;
-    }
-    Ok(())
-}
-
-/// Where a page of claims ends: when the last of them was leased, and its number.
-pub(in super::super) type AsideAfter = (i64, i64);
-
-/// Moves jobs that were leased long ago out of the range that claims read: they would pass over them again and again. Takes the oldest
-/// claims of all holders after a claim, because workers do not sweep. Returns where to go on. Waits for no lock: a claim of which a job
-/// was locked is left to the next sweep.
-pub(in super::super) async fn set_long_leases_aside(
-    tx: &mut Transaction<'_>,
-    after: AsideAfter,
-) -> Result<Option<AsideAfter>, VerbError> {
-    let since = tx.now.as_millis().saturating_sub(millis(LEASED_LONG));
-    let (leased, seq) = after;
-    let values =
-        vec![since.into(), leased.into(), leased.into(), seq.into(), (CLAIMS_READ as u64).into()];
-    let rows = tx.rows(include_str!("../sql/aside_claims.sql"), values).await?;
-    let (mut last, mut left, mut ids) = (None, BTreeMap::new(), BTreeSet::new());
-    for row in &rows {
-        let seq: i64 = get(row, 1)?;
-        last = Some((get(row, 0)?, seq));
-        left.insert(seq, get::<i64>(row, 2)?);
-        ids.extend(claimed_jobs(&get::<Vec<u8>>(row, 3)?));
-    }
-    let list: Vec<Value> = ids.into_iter().map(|id| id16(id.to_bytes())).collect();
-    let mut moved = Vec::new();
-    for row in tx.run_list(include_str!("../sql/aside_jobs.sql"), &[], &list, &[]).await?.rows {
-        let (claim, lane): (i64, i64) = (get(&row, 1)?, get(&row, 2)?);
-        let Some(left) = left.get_mut(&claim) else { continue };
-        *left -= 1;
-        if lane > 0 {
-            moved.push((id16(bytes(&row, 0)?), instant(get(&row, 3)?)));
+    for (claim, overdue) in earliest {
+        if left.get(&claim) == Some(&0) {
+            let values = vec![overdue.into(), claim.into(), overdue.into()];
+            tx.execute(include_str!("../sql/set_overdue.sql"), values).await?;
         }
-    }
-    move_aside(tx, moved).await?;
-    let done = left.into_iter().filter(|(_, left)| *left == 0);
-    let done: Vec<Value> = done.map(|(claim, _)| claim.into()).collect();
-    tx.run_list(include_str!("../sql/aside_done.sql"), &[], &done, &[]).await?;
-    Ok(last.filter(|_| rows.len() == CLAIMS_READ))
-}
-
-async fn move_aside(
-    tx: &mut Transaction<'_>,
-    jobs: Vec<(Value, Timestamp)>,
-) -> Result<(), VerbError> {
-    if !tx.repeated {
-        let list: Vec<Value> = jobs.into_iter().map(|(id, _)| id).collect();
-        return tx.run_list(include_str!("../sql/aside.sql"), &[], &list, &[]).await.map(drop);
-    }
-    // A paused or blocked job may have the same place.
-    for (id, due) in jobs {
-        let values = vec![tx.place(due).into(), id];
-        tx.execute(include_str!("../sql/aside_anew.sql"), values).await?;
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ if is_other or is_empty then
     -- a clock that was set back.
     floor = math.max(now, floor + 1000000)
 end
-if is_other or is_empty or not server then
+-- A store that an older release created has no time of creation: it gets one, or the next connection would get another.
+if is_other or is_empty or not server or not known[3] then
     redis.call('HSET', P .. 'meta', 'server', A[2], 'floor', digits(floor), 'created', digits(created))
 end
 return { digits(floor), digits(created) }

@@ -1,8 +1,9 @@
 //! Tests the rows of claims: they count the jobs that are still leased, and say when the first of them is overdue.
 
+use super::node::{Node, begin, user};
 use super::support::{number, open};
 use mysql_async::prelude::Queryable;
-use rewheel_core::store::{Extension, Leased, Settled};
+use rewheel_core::store::{Extension, LeaseStore, Leased, Settled, WorkStore};
 use rewheel_core::{
     Format, HolderId, JobId, Lease, NewHolder, Role, State, Timestamp, WorkerOwner,
 };
@@ -83,6 +84,53 @@ async fn doctor_finds_leased_jobs_without_a_claim() {
     assert!(message.contains(&lease.job.to_string()), "{message}");
 }
 
+/// The check reads jobs page by page, and every page must count.
+#[tokio::test]
+async fn doctor_finds_a_leased_job_without_a_claim_behind_many_others() {
+    /// Two pages.
+    const JOBS: u64 = 6_000;
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    let (_, lease) = subject.leased("charge").await;
+    let mut connection = database.connect().await;
+    let numbers = format!(
+        "(WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {JOBS}) SELECT n FROM n) AS numbers"
+    );
+    for sql in [
+        format!("SET SESSION max_recursive_iterations = {JOBS}"),
+        format!(
+            "INSERT INTO rewheel_jobs (lane, place, id, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted, created_ms, payload) \
+             SELECT 0, n, UNHEX(LPAD(HEX(n), 32, '0')), 0, n, 'submitted', 0, 1, 0, 0, 0, 0, n, '' FROM {numbers}"
+        ),
+        "DELETE FROM rewheel_claims".to_owned(),
+    ] {
+        connection.query_drop(sql).await.expect("done");
+    }
+    let risks = subject.store.risks().await.expect("risks");
+    let claims = risks.iter().find(|risk| risk.name == "claims").expect("a risk");
+    let text = format!("1 leased jobs (for example {})", lease.job);
+    assert!(claims.message.contains(&text), "{}", claims.message);
+}
+
+#[tokio::test]
+async fn a_check_that_fails_is_reported_and_hides_no_other() {
+    let database = Database::fresh();
+    let subject = open(&database).await;
+    subject.leased("charge").await;
+    let mut connection = database.connect().await;
+    for sql in ["DELETE FROM rewheel_claims", "DROP TABLE rewheel_unreadable"] {
+        connection.query_drop(sql).await.expect("done");
+    }
+    let risks = subject.store.risks().await.expect("risks");
+    let message = |name| {
+        let found = risks.iter().find(|risk| risk.name == name);
+        found.map(|risk| risk.message.as_str()).unwrap_or_default()
+    };
+    assert!(message("claims").contains("belong to no claim"), "{risks:?}");
+    assert!(message("unreadable").contains("could not be checked"), "{risks:?}");
+    assert!(message("unreadable").contains("rewheel_unreadable"), "{risks:?}");
+}
+
 /// A holder keeps a job for another attempt, with less time than before, while another node sweeps. The sweep neither waits nor writes
 /// the old time of the job over the new one.
 #[tokio::test]
@@ -110,6 +158,37 @@ async fn a_sweep_does_not_raise_the_time_of_a_claim_that_is_being_lowered() {
     subject.clock.advance(seconds(36));
     subject.store.renew(holder).await.expect("it is alive");
     assert_eq!(subject.sweep(holder).await.len(), 1);
+}
+
+/// As above, but another job of the claim is overdue earlier, so that the settle does not touch the claim. Then that job ends.
+#[tokio::test]
+async fn a_sweep_does_not_raise_the_time_of_a_claim_whose_second_job_is_being_settled() {
+    let database = Database::fresh();
+    let node = Node::start(&database).await;
+    node.kinds(&["charge"]).await;
+    let (first, second) = (node.submit("charge").await, node.submit("charge").await);
+    let holder = node.holder().await;
+    let leased = node.claim(holder, &["charge"], 2).await;
+    let (first, lease) = (lease_of(&leased, first), lease_of(&leased, second));
+    let hour = seconds(3_600);
+    let extension = Extension { lease, timeout: hour, total_max: hour * 2, grace: seconds(5) };
+    node.mysql.extend(holder, &extension).await.expect("extended").expect("it has the job");
+    // The settle that keeps the lease is not committed yet.
+    let mut user = user(&database).await;
+    let mut transaction = begin(&mut user).await;
+    let retry = [node.retry(lease, seconds(10), true)];
+    let settled = node.mysql.settle_in(&mut transaction, holder, &retry).await.expect("settled");
+    assert!(matches!(settled[..], [Settled::Applied(_)]), "{settled:?}");
+    node.succeed(holder, first).await;
+    // The claim says that its first job is overdue; the second one is soon.
+    node.clock.advance(seconds(36));
+    node.mysql.renew(holder).await.expect("it is alive");
+    assert_eq!(node.sweep(holder).await, []);
+    transaction.commit().await.expect("committed");
+    node.clock.advance(seconds(10));
+    node.mysql.renew(holder).await.expect("it is alive");
+    let events = node.sweep(holder).await;
+    assert_eq!(events.iter().map(|event| event.job).collect::<Vec<_>>(), [second]);
 }
 
 /// A sweep writes the earliest time of each claim, so that the next one does not read the claim again.

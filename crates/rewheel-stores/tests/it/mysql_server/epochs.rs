@@ -2,10 +2,10 @@
 
 use mysql_async::prelude::Queryable;
 use rewheel::Random;
-use rewheel_core::Fence;
 use rewheel_core::store::{ClockOffset, StoreChange, StoreError};
+use rewheel_core::{Fence, Limits};
 use rewheel_stores::MysqlStore;
-use rewheel_testkit::{Database, Subject};
+use rewheel_testkit::{Database, Subject, seconds};
 use std::sync::Arc;
 
 async fn open(database: &Database) -> Subject {
@@ -94,6 +94,23 @@ async fn a_holder_that_was_expired_begins_no_epoch() {
     let holder = subject.holder().await;
     subject.store.renew(holder).await.unwrap();
     subject.store.leave(holder).await.unwrap();
+    let renewed = subject.store.renew(holder).await;
+    assert!(matches!(renewed, Err(StoreError::HolderDead(_))), "{renewed:?}");
+    let (_, lease) = subject.leased("charge").await;
+    assert_eq!(lease.fence, first_fence(0));
+}
+
+/// Its process was suspended for so long that the store has deleted it, as it deletes every holder a day after its death.
+#[tokio::test]
+async fn a_holder_that_was_pruned_begins_no_epoch() {
+    let database = Database::fresh();
+    let subject = super::support::open(&database).await;
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    subject.store.renew(holder).await.unwrap();
+    subject.store.leave(holder).await.unwrap();
+    subject.clock.advance(Limits::DEAD_HOLDERS_KEPT + seconds(60));
+    assert_eq!(subject.prune(10).await.holders, 1);
     let renewed = subject.store.renew(holder).await;
     assert!(matches!(renewed, Err(StoreError::HolderDead(_))), "{renewed:?}");
     let (_, lease) = subject.leased("charge").await;

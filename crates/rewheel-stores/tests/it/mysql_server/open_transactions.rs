@@ -8,7 +8,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, GroupKey, JobId, KindChange, KindChanged, KindName, Lease, NewJob, Retain, Timestamp,
 };
-use rewheel_testkit::Database;
+use rewheel_testkit::{Database, seconds};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Returns a job of the group whose id is larger than all before, as those of a node are.
@@ -161,4 +161,41 @@ async fn a_follow_up_of_a_group_locks_no_line() {
     let claimed = node.claim(holder, &["mail"], 10).await;
     assert_eq!(claimed.iter().map(|leased| leased.job.id).collect::<Vec<_>>(), [beside]);
     transaction.commit().await.expect("committed");
+}
+
+/// A move also locks the row with the next larger id, which an open transaction has stored. Its claim and the other jobs must not wait for it.
+#[tokio::test]
+async fn long_leases_leave_the_range_of_claims_beside_an_open_submit() {
+    let database = Database::fresh();
+    let node = Node::start(&database).await;
+    node.kinds(&["mail"]).await;
+    let next = || NewJob { group_key: None, ..grouped(&node) };
+    for _ in 0..3 {
+        node.put(next()).await;
+    }
+    let holder = node.holder().await;
+    let claimed = node.claim(holder, &["mail"], 10).await;
+    let mut user = user(&database).await;
+    let mut transaction = begin(&mut user).await;
+    let jobs = [next()];
+    node.mysql.insert_in(&mut transaction, &Insert::new(&jobs)).await.expect("stored");
+    // Another transaction has the row of the claim: a sweep that waited for it would not come to the jobs.
+    let mut settle = database.connect().await;
+    for sql in ["START TRANSACTION", "SELECT 1 FROM rewheel_claims FOR UPDATE"] {
+        settle.query_drop(sql).await.expect("a lock");
+    }
+    node.clock.advance(seconds(3));
+    assert_eq!(node.sweep(holder).await, []);
+    let in_range = "SELECT id FROM rewheel_jobs WHERE lane > 0";
+    let mut connection = database.connect().await;
+    let left: Vec<Vec<u8>> = connection.query(in_range).await.expect("rows");
+    assert_eq!(left, [claimed[2].job.id.to_bytes().to_vec()], "the one beside the transaction");
+    settle.query_drop("ROLLBACK").await.expect("the lock is released");
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!(node.sweep(holder).await, []);
+    let left: Vec<Vec<u8>> = connection.query(in_range).await.expect("rows");
+    assert!(left.is_empty(), "{left:?}");
+    let done: Option<u8> =
+        connection.query_first("SELECT aside FROM rewheel_claims").await.unwrap();
+    assert_eq!(done, Some(1));
 }

@@ -6,7 +6,7 @@ use rewheel_core::store::{
     Claim, Insert, LeaseStore, Outcome, ReadStore, Settled, Settlement, Store, SubmitStore, Sweep,
     WorkStore,
 };
-use rewheel_core::{Decision, DueReason, Retain};
+use rewheel_core::{Decision, DueReason, Fence, Retain};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -137,4 +137,33 @@ async fn a_restart_without_loss_is_not_reported() {
     assert_eq!(fence, given);
     store.sweep(&Sweep::new(holder, 10, Retain::default())).await.unwrap();
     assert_eq!(store.risks().await.unwrap(), []);
+}
+
+/// A store of an older release does not know when it was created. Every connection must be told the same time: another one would mean that
+/// the server has forgotten everything.
+#[tokio::test]
+async fn a_store_without_a_time_of_creation_gets_one_that_stays() {
+    let server = Server::start("").await;
+    drop(server.open().await.unwrap());
+    assert_eq!(server.command::<i64>(&["HDEL", "{rewheel}:meta", "created"]), 1);
+    let store = server.open().await.unwrap();
+    let random = Random::thread();
+    let holder = holder(&store, &random).await;
+    let created: Option<i64> = server.command(&["HGET", "{rewheel}:meta", "created"]);
+    assert!(created.is_some());
+    store.insert(&Insert::new(&jobs(&random, 1, 10))).await.unwrap();
+    let _: i64 = server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    // The first call may find the old connection.
+    while let Err(error) = store.books().await {
+        assert!(error.is_transient(), "{error:?}");
+    }
+    let visits = [visit(1)];
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 1 };
+    let leased = loop {
+        match store.claim(&claim).await {
+            Ok(leased) => break leased,
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
+        }
+    };
+    assert_eq!(leased[0].lease().fence, Fence::new(1), "no epoch has begun");
 }
