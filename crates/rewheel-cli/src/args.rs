@@ -202,6 +202,11 @@ pub(crate) enum IncidentsCommand {
         #[command(flatten)]
         paging: Paging,
     },
+    /// Show an incident: its cause, its jobs and since when they fail
+    Show {
+        /// Select the incident by id
+        id: String,
+    },
     /// Pause the jobs of an incident that wait for their next attempt
     Hold {
         /// Select the incident by id

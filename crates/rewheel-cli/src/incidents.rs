@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::operations::{self, Order, Verb};
 use crate::output::Output;
 use crate::pages::{self, LIMIT_MAX};
-use crate::screen::{cut, text};
+use crate::screen::{cut, inline, text};
 use serde_json::Value;
 
 /// How many characters of a message are shown.
@@ -23,6 +23,7 @@ pub(crate) async fn run(
         Some(IncidentsCommand::List { paging }) => {
             return list(paging.clone(), client, output).await;
         }
+        Some(IncidentsCommand::Show { id }) => return show(id, client, output).await,
         Some(IncidentsCommand::Hold { id, pace }) => (id, "hold", Order::new(Verb::Pause, pace)),
         Some(IncidentsCommand::Release { id, pace }) => {
             (id, "release", Order::new(Verb::Resume, pace))
@@ -37,6 +38,34 @@ async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(),
     let listed = pages::read(&["incidents"], &[], &paging, client).await?;
     let names = ["INCIDENT", "KIND", "CATEGORY", "CODE", "JOBS", "DEAD", "LAST SEEN", "MESSAGE"];
     listed.print(output, &names, row, "no failures");
+    Ok(())
+}
+
+async fn show(id: &str, client: &Client, output: Output) -> Result<(), CliError> {
+    let incident = client.get(&["incidents", id], &[]).await?;
+    let value = incident.value;
+    output.answer(incident.text, || {
+        let names = [
+            "id",
+            "kind",
+            "category",
+            "code",
+            "message",
+            "count",
+            "dead",
+            "first_seen",
+            "last_seen",
+        ];
+        let mut lines: Vec<String> = names
+            .iter()
+            .map(|name| format!("{:12}{}", name.replace('_', " "), text(&value, name)))
+            .collect();
+        let examples = value["examples"].as_array().into_iter().flatten();
+        lines.extend(
+            examples.filter_map(Value::as_str).map(|id| format!("{:12}{}", "example", inline(id))),
+        );
+        lines.join("\n")
+    });
     Ok(())
 }
 

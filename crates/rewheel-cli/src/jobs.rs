@@ -24,6 +24,8 @@ pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result
     query.extend(args.parent.as_deref().map(|parent| ("parent", parent)));
     query.extend(args.schedule.as_deref().map(|name| ("schedule", name)));
     query.extend(args.group_key.as_deref().map(|key| ("group_key", key)));
+    query.extend(args.incident.as_deref().map(|id| ("incident", id)));
+    query.extend(args.holder.as_deref().map(|holder| ("holder", holder)));
     query.extend(conditions(&args.which));
     list_those(&query, &args.paging, client, output).await
 }

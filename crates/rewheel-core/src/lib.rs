@@ -16,6 +16,7 @@
 //! | what follows an attempt | [`decide`], [`Decision`], [`Policy`], [`Failure`] |
 //! | rules for failures | [`FailureRules`], [`FailureRule`], [`Action`] |
 //! | groups of failures | [`Incident`] |
+//! | what happened, by kind and minute | [`KindCounts`], [`HistorySlot`], [`HistoryTimeline`] |
 //! | who changed what, who may | [`AuditEntry`], [`Actor`], [`Token`], [`TokenRole`] |
 //! | limits | [`Limits`] |
 //! | what a database must do | [`store`]: the traits that every store implements |
@@ -48,6 +49,7 @@ mod redact;
 mod printable;
 mod event;
 mod incident;
+mod kind_history;
 mod token;
 pub mod store;
 
@@ -73,6 +75,7 @@ pub use self::job_result::{
 pub use self::kind::{
     Kind, KindChange, KindChanged, KindEdit, KindEditVerb, KindEdited, NewKind, Parked,
 };
+pub use self::kind_history::{HistoryPoint, HistorySlot, HistoryTimeline, KindCounts};
 pub use self::lease::{ExpiryWatch, Holder, Lease, NewHolder, Role, WorkerOwner};
 pub use self::limits::Limits;
 pub use self::mask::{MASKED, masked_secret, masked_url};

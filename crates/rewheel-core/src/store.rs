@@ -28,6 +28,7 @@ mod filter;
 mod groups_released;
 mod books;
 mod sample;
+mod history;
 mod kinds_since;
 mod halving;
 
@@ -42,10 +43,14 @@ pub use self::clock::ClockOffset;
 pub use self::error::{BoxError, StoreError};
 pub use self::extend::Extension;
 pub use self::filter::{
-    Count, Cursor, CursorError, FailureScan, Failures, Filter, Page, PageRequest,
+    AttemptRange, AttemptRangeError, Count, Cursor, CursorError, FailureScan, Failures, Filter,
+    Page, PageRequest,
 };
 pub use self::groups_released::GroupsReleased;
 pub use self::halving::halving;
+pub use self::history::{
+    HistoryFold, HistoryPage, HistoryPosition, HistoryRow, HistoryScan, HistoryStore,
+};
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::kinds_since::KindsSince;
 pub use self::reserve::Reserve;
@@ -368,6 +373,7 @@ pub trait Store:
     + OperateStore
     + ReadStore
     + SampleStore
+    + HistoryStore
     + Debug
 {
     /// Returns the capabilities of the store.

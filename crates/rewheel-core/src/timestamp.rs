@@ -34,6 +34,22 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
     }
 
+    /// Returns the time this much earlier, rounded to a whole millisecond. Saturates at the earliest time that can be represented.
+    ///
+    /// ```
+    /// use rewheel_core::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let start = Timestamp::from_millis(1_000);
+    /// assert_eq!(start.minus(Duration::from_millis(1)).as_millis(), 999);
+    /// assert_eq!(start.minus(Duration::MAX).as_millis(), i64::MIN);
+    /// ```
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Timestamp {
+        let millis = i64::try_from(duration.as_millis());
+        Timestamp(millis.map_or(i64::MIN, |millis| self.0.saturating_sub(millis)))
+    }
+
     /// Returns the time from `earlier` to this time, or zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);

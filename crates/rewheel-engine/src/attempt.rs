@@ -57,6 +57,7 @@ pub(crate) async fn run(
     }
     let started = shared.clock.now();
     kind.meters.starts(waiting.job.attempt);
+    let _running = kind.meters.runs();
     kind.meters.is_late(waiting.overdue + started.since(waiting.due), started);
     let gives = gives(&shared, &waiting, &kind);
     let place = target.as_ref().map_or(0, Target::place);

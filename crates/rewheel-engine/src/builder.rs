@@ -8,6 +8,7 @@ use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::job_counts;
+use crate::kind_history;
 use crate::kinds::{check_backoff, new_kind};
 use crate::meters::Build;
 use crate::notify::{Notifying, Telling};
@@ -406,6 +407,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         restarting("retention", |shared, stop| Box::pin(Retention::new(shared).run(stop))),
         restarting("parking", |shared, stop| Box::pin(Parking::new(shared).run(stop))),
         restarting("sampling", |shared, stop| Box::pin(job_counts::sample(shared, stop))),
+        restarting("history", |shared, stop| Box::pin(kind_history::run(shared, stop))),
         restarting("waiters", |shared, stop| Box::pin(waiters::look(shared, stop))),
         // The last one: a shutdown waits for it.
         restarting("claim", |shared, _| Box::pin(Claims::new(shared).run())),

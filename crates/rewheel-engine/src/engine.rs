@@ -3,7 +3,8 @@
 use crate::builder::EngineBuilder;
 use crate::counts::DecisionCount;
 use crate::housekeeping;
-use crate::kinds::{check_backoff, new_kind};
+use crate::kind_history;
+use crate::kinds::checked_kind;
 use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
@@ -433,6 +434,8 @@ impl Engine {
         for ended in self.end_loops() {
             let _ = ended.await;
         }
+        // The results of the last attempts.
+        kind_history::report(shared).await;
         let holder = shared.holder();
         if let Err(error) = housekeeping::give_back_all(shared, holder).await {
             tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
@@ -490,10 +493,4 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("status", &self.status()).finish_non_exhaustive()
     }
-}
-
-fn checked_kind(shared: &Shared, name: &KindName, settings: &KindSettings) -> StoreResult<NewKind> {
-    let checked = settings.check().and_then(|()| check_backoff(&shared.kinds.backoffs, settings));
-    checked.map_err(|why| StoreError::Rejected(why.into()))?;
-    Ok(new_kind(name, settings))
 }

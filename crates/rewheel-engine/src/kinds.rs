@@ -9,7 +9,7 @@ use crate::runner::Runner;
 use crate::settings::{Hold, KindSettings, RunnerKind, SettingError};
 use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::{Backoff, Backoffs, Moment};
-use rewheel_core::store::StoreResult;
+use rewheel_core::store::{StoreError, StoreResult};
 use rewheel_core::{HolderId, Job, Kind, KindName, NewKind, Parked, Policy};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -282,6 +282,17 @@ fn read_settings(kind: &Kind) -> Result<KindSettings, serde_json::Error> {
     let mut settings = serde_json::from_str::<KindSettings>(&kind.settings)?;
     settings.clamp_durations();
     Ok(settings)
+}
+
+/// Returns a kind with settings that were checked.
+pub(crate) fn checked_kind(
+    shared: &Shared,
+    name: &KindName,
+    settings: &KindSettings,
+) -> StoreResult<NewKind> {
+    let checked = settings.check().and_then(|()| check_backoff(&shared.kinds.backoffs, settings));
+    checked.map_err(|why| StoreError::Rejected(why.into()))?;
+    Ok(new_kind(name, settings))
 }
 
 #[cfg(test)]

@@ -126,6 +126,7 @@ mod budget;
 mod shards;
 mod counts;
 mod job_counts;
+mod kind_history;
 mod depth;
 pub mod meters;
 pub mod trace;

@@ -4,6 +4,7 @@ use crate::admission::{Admission, Fact, InHand, Setup, Slot, Ticket};
 use crate::caps::Caps;
 use crate::events::Log;
 use crate::job_counts::JobCountsCache;
+use crate::kind_history::HistoryBook;
 use crate::kinds::Kinds;
 use crate::leases::Leases;
 use crate::meters::{Build, Meters, StoreMeters};
@@ -72,6 +73,8 @@ pub(crate) struct Intake {
 pub(crate) struct Reports {
     /// Job counts shared by requests.
     pub(crate) job_counts: JobCountsCache,
+    /// What this node reports per kind and minute.
+    pub(crate) history: HistoryBook,
     /// The metrics.
     pub(crate) meters: Meters,
     /// Callers that wait for the end of jobs.
@@ -186,6 +189,7 @@ impl Shared {
             loops: Loops::default(),
             reports: Reports {
                 job_counts: JobCountsCache::default(),
+                history: HistoryBook::new(holder),
                 meters: Meters::new(parts.store_meters),
                 waiters: Arc::clone(&parts.events.waiters),
                 events: parts.events,

@@ -29,9 +29,10 @@ const LEAVE_MAX: Duration = Duration::from_secs(30);
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
 /// Loops that are restarted: each has a counter from the start, so that monitoring sees the first restart.
-const RESTARTED: [&str; 8] = [
+const RESTARTED: [&str; 9] = [
     "claim",
     "heartbeat",
+    "history",
     "housekeeping",
     "parking",
     "retention",

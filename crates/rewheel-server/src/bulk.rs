@@ -1,6 +1,6 @@
 //! Parses requests to change many jobs.
 
-use crate::conditions::{Conditions, NAMES, word};
+use crate::conditions::{Conditions, NAMES};
 use crate::fields::{Fields, pointer};
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
@@ -98,10 +98,9 @@ pub(crate) fn field_error(field: &str, why: &str) -> FieldError {
 }
 
 fn selection(text: &str) -> Result<(Selection, Vec<FieldError>), Problem> {
-    let known: Vec<&str> = NAMES.into_iter().chain(["incident"]).collect();
-    let mut fields = Fields::read(text, "/filter", &known)?;
-    let filter = fields.filter();
-    let incident = fields.text("incident", word);
+    let mut fields = Fields::read(text, "/filter", &NAMES)?;
+    let mut filter = fields.filter();
+    let incident = filter.incident.take();
     Ok((Selection { filter, incident }, fields.into_errors()))
 }
 

@@ -2,12 +2,12 @@
 
 use crate::rfc3339;
 use rewheel::Category;
-use rewheel_core::store::Filter;
-use rewheel_core::{GroupKey, JobId, Key, KindName, State, Tenant};
+use rewheel_core::store::{AttemptRange, Filter};
+use rewheel_core::{DueReason, GroupKey, JobId, Key, KindName, State, Tenant};
 use std::fmt::Display;
 
 /// The names of all conditions of a filter.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 16] = [
     "state",
     "kind",
     "tenant",
@@ -15,6 +15,10 @@ pub(crate) const NAMES: [&str; 12] = [
     "parent",
     "group_key",
     "category",
+    "code",
+    "incident",
+    "reason",
+    "attempt",
     "q",
     "due_after",
     "due_before",
@@ -41,6 +45,11 @@ pub(crate) trait Conditions {
             parent: self.one("parent", str::parse::<JobId>),
             group_key: self.one("group_key", GroupKey::parse),
             category: self.one("category", str::parse::<Category>),
+            code: self.one("code", word),
+            incident: self.one("incident", word),
+            reason: self.one("reason", reason),
+            attempts: self.one("attempt", str::parse::<AttemptRange>),
+            holders: Vec::new(),
             text: self.one("q", word),
             due_after: self.one("due_after", rfc3339::parse),
             due_before: self.one("due_before", rfc3339::parse),
@@ -48,6 +57,14 @@ pub(crate) trait Conditions {
             created_before: self.one("created_before", rfc3339::parse),
         }
     }
+}
+
+/// Parses why a job waits.
+fn reason(text: &str) -> Result<DueReason, String> {
+    DueReason::named(text).ok_or_else(|| {
+        let names = DueReason::ALL.map(DueReason::as_str).join(", ");
+        format!("is unknown: the known reasons are {names}")
+    })
 }
 
 /// Rejects an empty text: every text contains it.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::operation::Operation;
 pub(crate) use self::page::html;
-pub(crate) use self::schemas::{category, state};
+pub(crate) use self::schemas::{category, reason, state};
 
 /// Returns the document of `GET /openapi.json`.
 ///

@@ -16,6 +16,7 @@ mod job_result;
 mod kinds;
 mod schedules;
 mod fleet;
+mod history;
 mod events;
 mod workers;
 mod audit;

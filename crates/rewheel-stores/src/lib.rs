@@ -36,6 +36,7 @@ mod idempotency;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod job_columns;
 mod pages;
+mod patience;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod sample_text;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]

@@ -15,6 +15,7 @@ mod sweep;
 mod kinds;
 mod tokens;
 mod sample;
+mod history;
 mod change;
 mod deadlines;
 mod prune;

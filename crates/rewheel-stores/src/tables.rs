@@ -1,6 +1,7 @@
 //! Reads a page of jobs from the three tables of an SQL store.
 
-use rewheel_core::store::{Cursor, Filter, StoreError};
+use crate::patience::Patience;
+use rewheel_core::store::{Cursor, Filter, PageRequest, StoreError};
 use rewheel_core::{JobId, Limits, State};
 
 /// The three tables that jobs are in.
@@ -71,20 +72,25 @@ pub(crate) struct Reading {
     /// Jobs that were found so far.
     pub(crate) matched: usize,
     last: Option<JobId>,
+    patience: Patience,
     /// The place down to which the table was read; `None` where it was read to its end.
     pub(crate) read_to: Option<JobId>,
 }
 
 impl Reading {
-    pub(crate) fn new(limit: usize, scan_max: usize) -> Reading {
-        Reading { limit, scan_max, scanned: 0, matched: 0, last: None, read_to: None }
+    pub(crate) fn new(limit: usize, page: &PageRequest, patience: &Patience) -> Reading {
+        let scan_max = page.scan_max.max(1);
+        let patience = patience.clone();
+        Reading { limit, scan_max, scanned: 0, matched: 0, last: None, patience, read_to: None }
     }
 
     /// Returns whether this row is still looked at. Where it is not, the page ends between it and the one before it: a
     /// cursor must not name a row, which may be that of a stranger.
     pub(crate) fn goes_on(&mut self, id: JobId) -> bool {
         if let Some(last) = self.last
-            && (self.matched >= self.limit || self.scanned >= self.scan_max)
+            && (self.matched >= self.limit
+                || self.scanned >= self.scan_max
+                || self.patience.is_over(self.scanned))
         {
             self.read_to = Some(Cursor::between(last, id).job());
             return false;

@@ -32,6 +32,7 @@ pub mod audit;
 pub mod books;
 pub mod announce;
 pub mod scale;
+pub mod kind_history;
 pub mod watch;
 pub mod histories;
 pub mod faults;

@@ -125,6 +125,9 @@ pub enum Verb {
     SampleNow,
     Sample,
     TakeSample,
+    ReportHistory,
+    History,
+    FoldHistory,
 }
 
 impl FaultyStore {

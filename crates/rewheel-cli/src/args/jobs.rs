@@ -192,6 +192,18 @@ pub(crate) struct Which {
     #[arg(long)]
     pub(crate) category: Option<String>,
 
+    /// Match jobs whose last failure has this code
+    #[arg(long)]
+    pub(crate) code: Option<String>,
+
+    /// Match jobs that wait for this reason, such as backoff, retry_budget or rate_limit
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+
+    /// Match jobs with this number of used attempts, such as 3, '>3' or '<=3'
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) attempt: Option<String>,
+
     /// Match jobs with this text in the id, the key or the last failure
     #[arg(long, value_name = "TEXT")]
     pub(crate) q: Option<String>,
@@ -219,6 +231,9 @@ impl Which {
         let all = [
             ("tenant", &self.tenant),
             ("category", &self.category),
+            ("code", &self.code),
+            ("reason", &self.reason),
+            ("attempt", &self.attempt),
             ("q", &self.q),
             ("due_after", &self.due_after),
             ("due_before", &self.due_before),
@@ -266,6 +281,14 @@ pub(crate) struct List {
     /// Match the jobs of the group with this key
     #[arg(long)]
     pub(crate) group_key: Option<String>,
+
+    /// Match jobs of this incident
+    #[arg(long, value_name = "ID")]
+    pub(crate) incident: Option<String>,
+
+    /// Match leased jobs of the holders with this id or name
+    #[arg(long)]
+    pub(crate) holder: Option<String>,
 
     #[command(flatten)]
     pub(crate) which: Which,

@@ -1,8 +1,9 @@
 //! Filters and pages for listing jobs.
 
-use crate::id::JobId;
-use crate::incident::FailedJob;
-use crate::job::{Job, Lane};
+use crate::decision::DueReason;
+use crate::id::{HolderId, JobId};
+use crate::incident::{FailedJob, Incident};
+use crate::job::{Job, Lane, Status};
 use crate::limits::Limits;
 use crate::name::{GroupKey, Key, KindName, Tenant};
 use crate::state::State;
@@ -10,6 +11,7 @@ use crate::timestamp::Timestamp;
 use rewheel::Category;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Selects jobs. An empty or `None` condition matches every job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,16 @@ pub struct Filter {
     pub group_key: Option<GroupKey>,
     /// Jobs whose latest failure has this category.
     pub category: Option<Category>,
+    /// Jobs whose latest failure has this code.
+    pub code: Option<String>,
+    /// Jobs of the incident with this id, see [`Incident::of`].
+    pub incident: Option<String>,
+    /// Jobs that wait, or waited, for this reason.
+    pub reason: Option<DueReason>,
+    /// Jobs with this number of used attempts.
+    pub attempts: Option<AttemptRange>,
+    /// Leased jobs of these holders.
+    pub holders: Vec<HolderId>,
     /// Jobs with this text in the id, the key or the latest failure, ignoring case.
     pub text: Option<String>,
     /// Due at or after this time.
@@ -55,11 +67,24 @@ impl Filter {
             && self.category.is_none_or(|category| {
                 job.failure.as_ref().is_some_and(|failure| failure.category() == category)
             })
+            && self.code.as_ref().is_none_or(|code| {
+                job.failure.as_ref().is_some_and(|failure| failure.code() == Some(code))
+            })
+            && self.reason.is_none_or(|reason| job.because == reason)
+            && self.attempts.is_none_or(|range| range.has(job.attempt))
+            && self.holds(&job.status)
             && self.due_after.is_none_or(|after| job.due >= after)
             && self.due_before.is_none_or(|before| job.due < before)
             && self.created_after.is_none_or(|after| job.created >= after)
             && self.created_before.is_none_or(|before| job.created < before)
             && self.text.as_ref().is_none_or(|text| says(job, &text.to_lowercase()))
+            // The last one: it reads the whole message.
+            && self.incident.as_ref().is_none_or(|id| Incident::of(job).as_ref() == Some(id))
+    }
+
+    fn holds(&self, status: &Status) -> bool {
+        self.holders.is_empty()
+            || matches!(status, Status::Leased { holder, .. } if self.holders.contains(holder))
     }
 
     /// Returns whether jobs in this state can match.
@@ -78,6 +103,71 @@ fn says(job: &Job, text: &str) -> bool {
             .is_some_and(|failure| has(failure.message()) || failure.code().is_some_and(has))
 }
 
+/// Numbers of attempts, from the first to the last.
+///
+/// ```
+/// use rewheel_core::store::AttemptRange;
+///
+/// let several: AttemptRange = ">3".parse()?;
+/// assert!(several.has(4) && !several.has(3));
+/// assert_eq!("3".parse::<AttemptRange>()?, AttemptRange { least: 3, most: 3 });
+/// assert_eq!(several.to_string(), ">=4");
+/// assert!("many".parse::<AttemptRange>().is_err());
+/// # Ok::<(), rewheel_core::store::AttemptRangeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptRange {
+    /// The smallest number.
+    pub least: u32,
+    /// The largest number.
+    pub most: u32,
+}
+
+/// Error: the text is not a number of attempts, or no number matches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be a number of attempts such as `3`, `>3`, `>=3`, `<3` or `<=3`")]
+pub struct AttemptRangeError;
+
+impl AttemptRange {
+    /// Returns whether a number is in the range.
+    pub const fn has(self, attempts: u32) -> bool {
+        self.least <= attempts && attempts <= self.most
+    }
+}
+
+impl FromStr for AttemptRange {
+    type Err = AttemptRangeError;
+
+    fn from_str(text: &str) -> Result<AttemptRange, AttemptRangeError> {
+        let (sign, digits) =
+            text.split_at(text.len() - text.trim_start_matches(['<', '>', '=']).len());
+        let is_plain = digits.starts_with(|c: char| c.is_ascii_digit());
+        let number: u32 = digits.parse().ok().filter(|_| is_plain).ok_or(AttemptRangeError)?;
+        let (least, most) = match sign {
+            "" | "=" => (Some(number), Some(number)),
+            ">" => (number.checked_add(1), Some(u32::MAX)),
+            ">=" => (Some(number), Some(u32::MAX)),
+            "<" => (Some(0), number.checked_sub(1)),
+            "<=" => (Some(0), Some(number)),
+            _ => return Err(AttemptRangeError),
+        };
+        match (least, most) {
+            (Some(least), Some(most)) => Ok(AttemptRange { least, most }),
+            (_, _) => Err(AttemptRangeError),
+        }
+    }
+}
+
+impl fmt::Display for AttemptRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.least, self.most) {
+            (least, most) if least == most => write!(f, "{least}"),
+            (0, most) => write!(f, "<={most}"),
+            (least, _) => write!(f, ">={least}"),
+        }
+    }
+}
+
 /// Position and size of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
@@ -87,17 +177,23 @@ pub struct PageRequest {
     pub limit: usize,
     /// Maximum number of rows to scan before the page is returned.
     pub scan_max: usize,
+    /// How long to scan before the page is returned; no limit if `None`. At least [`PageRequest::SCANNED_MIN`] rows of each table are
+    /// scanned, so that every page makes progress.
+    pub scan_time: Option<Duration>,
 }
 
 impl PageRequest {
+    /// Number of rows of each table that are scanned whatever the time.
+    pub const SCANNED_MIN: usize = 1_000;
+
     /// Requests the first page.
     pub const fn first(limit: usize) -> PageRequest {
-        PageRequest { cursor: None, limit, scan_max: Limits::SCAN_MAX }
+        PageRequest { cursor: None, limit, scan_max: Limits::SCAN_MAX, scan_time: None }
     }
 
     /// Requests the page after `cursor`.
     pub const fn behind(cursor: Cursor, limit: usize) -> PageRequest {
-        PageRequest { cursor: Some(cursor), limit, scan_max: Limits::SCAN_MAX }
+        PageRequest { cursor: Some(cursor), ..PageRequest::first(limit) }
     }
 }
 

@@ -4,11 +4,12 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
-    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
-    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
-    SampleStore, Sent, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally,
-    TokenStore, Watch, WatchShare, WorkStore,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HistoryFold, HistoryPage,
+    HistoryRow, HistoryScan, HistoryStore, HolderExpiry, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
+    Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, TokenStore, Watch,
+    WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -296,6 +297,21 @@ impl ReadStore for GuardedStore {
 
     async fn books(&self) -> StoreResult<Books> {
         self.call("books", &self.usual, |_| self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl HistoryStore for GuardedStore {
+    async fn report_history(&self, rows: &[HistoryRow]) -> StoreResult<Timestamp> {
+        self.call("report_history", &self.usual, |_| self.inner.report_history(rows)).await
+    }
+
+    async fn history(&self, scan: &HistoryScan) -> StoreResult<HistoryPage> {
+        self.call("history", &self.usual, |_| self.inner.history(scan)).await
+    }
+
+    async fn fold_history(&self, fold: &HistoryFold) -> StoreResult<bool> {
+        self.call("fold_history", &self.usual, |_| self.inner.fold_history(fold)).await
     }
 }
 

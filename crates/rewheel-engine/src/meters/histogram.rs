@@ -1,5 +1,6 @@
 //! Histogram of values.
 
+use rewheel_core::KindCounts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -102,6 +103,15 @@ impl Histogram {
         self.bounds.iter().map(|bound| *bound as f64 / self.scale).collect()
     }
 
+    /// Returns how many values are in each bucket. The history has the same buckets.
+    pub(super) fn buckets(&self) -> [u64; KindCounts::BUCKETS] {
+        let mut buckets = [0; KindCounts::BUCKETS];
+        for (bucket, count) in buckets.iter_mut().zip(&self.counts) {
+            *bucket = count.load(Ordering::Relaxed);
+        }
+        buckets
+    }
+
     pub(crate) fn read(&self) -> Distribution {
         let mut count = 0;
         let mut buckets = Vec::with_capacity(self.bounds.len());
@@ -118,8 +128,18 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
-    use super::Histogram;
+    use super::{DURATIONS, Histogram, KindCounts};
     use rewheel::{millis, seconds};
+
+    #[test]
+    fn the_history_has_the_same_buckets() {
+        assert_eq!(DURATIONS, KindCounts::BOUNDS_MICROS.map(|micros| micros * 1_000));
+        let histogram = Histogram::of_durations();
+        for value in [millis(1), millis(2), seconds(301)] {
+            histogram.took(value);
+            assert_eq!(histogram.buckets()[KindCounts::bucket(value)], 1);
+        }
+    }
 
     #[test]
     fn a_value_counts_in_its_bucket_and_in_every_larger_one() {

@@ -1,10 +1,10 @@
 //! Counters that live as long as the engine.
 
 use super::histogram::Histogram;
-use crate::counts::Counts;
+use crate::counts::{Counts, DecisionCount};
 use rewheel::{Category, Moment};
 use rewheel_core::store::{Inserted, Outcome, Settlement};
-use rewheel_core::{Decision, JobId, KindName, State, Timestamp};
+use rewheel_core::{Decision, JobId, KindCounts, KindName, State, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -37,6 +37,8 @@ pub(super) const CALLED: [&str; 2] = ["ok", "error"];
 #[derive(Debug)]
 pub(crate) struct Meters {
     kinds: RwLock<BTreeMap<KindName, Arc<KindMeters>>>,
+    /// All kinds beyond the maximum.
+    others: Arc<KindMeters>,
     pub(crate) store: Arc<StoreMeters>,
     pub(crate) claim_batch: Histogram,
     renewals: [AtomicU64; RENEWED.len()],
@@ -50,6 +52,7 @@ impl Meters {
     pub(crate) fn new(store: Arc<StoreMeters>) -> Meters {
         Meters {
             kinds: RwLock::default(),
+            others: Arc::default(),
             store,
             claim_batch: Histogram::of_sizes(),
             renewals: Default::default(),
@@ -59,13 +62,13 @@ impl Meters {
         }
     }
 
-    /// Returns the counters of a kind. Beyond the maximum number of kinds, they are counted but not shown.
+    /// Returns the counters of a kind. Kinds beyond the maximum number share theirs, which only the history shows.
     pub(crate) fn kind(&self, name: &KindName) -> Arc<KindMeters> {
         let known = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
             let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
             if kinds.len() >= KINDS_MAX {
-                return Arc::default();
+                return Arc::clone(&self.others);
             }
             let fresh = Arc::clone(kinds.entry(name.clone()).or_default());
             #[cfg(feature = "otel")]
@@ -81,6 +84,14 @@ impl Meters {
         kinds.iter().map(|(name, meters)| (name.clone(), Arc::clone(meters))).collect()
     }
 
+    /// Returns the counters of all kinds, with `None` for those beyond the maximum.
+    pub(crate) fn kinds_and_others(
+        &self,
+    ) -> impl Iterator<Item = (Option<KindName>, Arc<KindMeters>)> {
+        let kinds = self.kinds().into_iter().map(|(name, meters)| (Some(name), meters));
+        kinds.chain([(None, Arc::clone(&self.others))])
+    }
+
     /// Counts a renewal.
     pub(crate) fn renewal(&self, renewal: Renewal) {
         self.renewals[renewal as usize].fetch_add(1, Ordering::Relaxed);
@@ -91,12 +102,16 @@ impl Meters {
         *self.store_time.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, heard));
     }
 
+    /// Returns the time of the store's clock as far as known here: slightly less than the true time. `None` before the first answer.
+    pub(crate) fn store_now(&self, now: Moment) -> Option<Timestamp> {
+        let known = *self.store_time.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|(at, heard)| at.plus(now.since(heard)))
+    }
+
     /// Returns how long something has been due, by the store's clock as far as known here: slightly less than the true value, by
     /// the response time. For information only.
     pub(crate) fn overdue(&self, due: Timestamp, now: Moment) -> Duration {
-        let known = *self.store_time.lock().unwrap_or_else(PoisonError::into_inner);
-        let store_now = known.map(|(at, heard)| at.plus(now.since(heard)));
-        store_now.map_or(Duration::ZERO, |store_now| store_now.since(due))
+        self.store_now(now).map_or(Duration::ZERO, |store_now| store_now.since(due))
     }
 
     pub(super) fn renewals(&self) -> [u64; RENEWED.len()] {
@@ -110,6 +125,9 @@ pub(crate) struct KindMeters {
     submitted: [AtomicU64; SUBMITTED.len()],
     pub(crate) started: AtomicU64,
     pub(crate) attempts: AtomicU64,
+    /// Attempts that run in this process, and the largest number of them since it was last read.
+    running: AtomicU64,
+    running_max: AtomicU64,
     pub(crate) settled: Counts,
     /// By category, in the order of [`Category::ALL`].
     dead: [AtomicU64; Category::ALL.len()],
@@ -131,6 +149,8 @@ impl Default for KindMeters {
             submitted: Default::default(),
             started: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
+            running: AtomicU64::new(0),
+            running_max: AtomicU64::new(0),
             settled: Counts::default(),
             dead: Default::default(),
             duration: Histogram::of_durations(),
@@ -166,6 +186,40 @@ impl KindMeters {
             self.started.fetch_add(1, Ordering::Relaxed);
         }
         self.attempts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt that runs in this process, until the returned value is dropped.
+    pub(crate) fn runs(self: &Arc<Self>) -> Running {
+        let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+        self.running_max.fetch_max(running, Ordering::Relaxed);
+        Running(Arc::clone(self))
+    }
+
+    /// Returns what was counted since the engine started, with the largest number of running attempts since the previous call.
+    pub(crate) fn totals(&self) -> KindCounts {
+        let running = self.running.load(Ordering::Relaxed);
+        let mut totals = KindCounts {
+            submitted: self.submitted[0].load(Ordering::Relaxed),
+            attempts: self.attempts.load(Ordering::Relaxed),
+            dead: self.read_dead().map(|(_, count)| count).sum(),
+            concurrency_max: self.running_max.swap(running, Ordering::Relaxed).max(running),
+            durations: self.duration.buckets(),
+            lateness: self.lateness.buckets(),
+            ..KindCounts::default()
+        };
+        for DecisionCount { decision, count, .. } in self.settled.read() {
+            let sum = match decision {
+                "succeed" => &mut totals.succeeded,
+                "retry" => &mut totals.retried,
+                "snooze" => &mut totals.snoozed,
+                "fail" => &mut totals.failed,
+                "cancel" => &mut totals.cancelled,
+                // Dead letters are counted above, and a paused attempt has no result.
+                _ => continue,
+            };
+            *sum += count;
+        }
+        totals
     }
 
     /// Records how late an attempt starts now.
@@ -226,6 +280,16 @@ impl KindMeters {
 
     pub(super) fn read_delayed(&self) -> u64 {
         self.delayed.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts a running attempt.
+#[derive(Debug)]
+pub(crate) struct Running(Arc<KindMeters>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Selects the jobs of a bulk operation.
 
 use super::{BulkVerb, Preview};
-use rewheel_core::store::{Count, Cursor, Filter, PageRequest, Store, StoreResult};
+use rewheel_core::store::{
+    AttemptRangeError, Count, Cursor, Filter, PageRequest, Store, StoreResult,
+};
 use rewheel_core::{
-    GroupKey, Incident, Job, JobId, Key, KindName, Limits, State, Tenant, Timestamp,
+    DueReason, GroupKey, HolderId, Incident, Job, JobId, Key, KindName, Limits, State, Tenant,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,9 @@ const SAMPLE_MAX: usize = 10;
 /// A shorter text hardly narrows ids: ids of many years have the same first digits, and their other digits are random. This many
 /// digits are those of about a minute.
 const ID_DIGITS_MIN: usize = 8;
+
+/// Kinds allow no more attempts by default, so hardly a job has more.
+const ATTEMPTS_MANY: u32 = 1_000;
 
 /// No job was submitted before this: the start of 2026.
 const FIRST_MS: i64 = 1_767_225_600_000;
@@ -88,6 +94,11 @@ impl Selection {
             || filter.parent.is_some()
             || filter.group_key.is_some()
             || filter.category.is_some()
+            || filter.code.is_some()
+            || filter.incident.is_some()
+            || filter.reason.is_some()
+            || filter.attempts.is_some_and(|range| range.least > 0 || range.most < ATTEMPTS_MANY)
+            || !filter.holders.is_empty()
             || filter.text.as_deref().is_some_and(tells_apart)
             || [filter.due_after, filter.created_after].into_iter().flatten().any(is_late)
             || [filter.due_before, filter.created_before].into_iter().flatten().any(is_early)
@@ -208,6 +219,14 @@ struct Conditions {
     #[serde(skip_serializing_if = "Option::is_none")]
     created_before_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holder: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     incident: Option<String>,
 }
 
@@ -223,12 +242,16 @@ impl From<Selection> for Conditions {
             parent: filter.parent.map(|parent| parent.to_string()),
             group_key: filter.group_key.map(|key| key.to_string()),
             category: filter.category.map(|category| category.as_str().to_owned()),
+            code: filter.code,
+            reason: filter.reason.map(|reason| reason.as_str().to_owned()),
+            attempt: filter.attempts.map(|attempts| attempts.to_string()),
+            holder: filter.holders.iter().map(ToString::to_string).collect(),
             q: filter.text,
             due_after_ms: millis(filter.due_after),
             due_before_ms: millis(filter.due_before),
             created_after_ms: millis(filter.created_after),
             created_before_ms: millis(filter.created_before),
-            incident: selection.incident,
+            incident: selection.incident.or(filter.incident),
         }
     }
 }
@@ -247,6 +270,12 @@ impl TryFrom<Conditions> for Selection {
         let parent = from.parent.map(|parent| parent.parse::<JobId>()).transpose();
         let group_key = from.group_key.map(|key| GroupKey::parse(&key)).transpose();
         let category = from.category.map(|category| category.parse()).transpose();
+        let reason = from.reason.map(|reason| {
+            DueReason::named(&reason).ok_or_else(|| format!("`{reason}` is not a reason"))
+        });
+        let attempts = from.attempt.map(|attempts| attempts.parse()).transpose();
+        let holders: Result<Vec<HolderId>, _> =
+            from.holder.iter().map(|holder| holder.parse()).collect();
         let filter = Filter {
             states: states.map_err(|error| text(&error))?,
             kinds: kinds.map_err(|error| text(&error))?,
@@ -255,6 +284,11 @@ impl TryFrom<Conditions> for Selection {
             parent: parent.map_err(|error| text(&error))?,
             group_key: group_key.map_err(|error| text(&error))?,
             category: category.map_err(|error: rewheel::UnknownCategory| text(&error))?,
+            code: from.code,
+            incident: None,
+            reason: reason.transpose()?,
+            attempts: attempts.map_err(|error: AttemptRangeError| text(&error))?,
+            holders: holders.map_err(|error| text(&error))?,
             text: from.q,
             due_after: at(from.due_after_ms),
             due_before: at(from.due_before_ms),
@@ -267,7 +301,24 @@ impl TryFrom<Conditions> for Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::{BulkVerb, Filter, Selection, Timestamp};
+    use super::{BulkVerb, DueReason, Filter, HolderId, Selection, Timestamp};
+
+    #[test]
+    fn a_selection_is_read_as_it_was_written() {
+        let filter = Filter {
+            code: Some("504".to_owned()),
+            reason: Some(DueReason::RetryBudget),
+            attempts: Some(">3".parse().unwrap()),
+            holders: vec![HolderId::from_bytes([7; 16])],
+            ..Filter::default()
+        };
+        let selection = Selection { filter, incident: Some("00ff".to_owned()) };
+        let text = serde_json::to_string(&selection).unwrap();
+        assert_eq!(serde_json::from_str::<Selection>(&text).unwrap(), selection);
+        for bad in [r#"{"reason":"tired"}"#, r#"{"attempt":"many"}"#, r#"{"holder":["me"]}"#] {
+            assert!(serde_json::from_str::<Selection>(bad).is_err(), "{bad}");
+        }
+    }
 
     #[track_caller]
     fn check(filter: Filter, narrows: bool) {
@@ -287,6 +338,12 @@ mod tests {
         let at = |millis| Some(Timestamp::from_millis(millis));
         check(Filter { created_after: at(1_577_836_800_001), ..Filter::default() }, false);
         check(Filter { created_after: at(1_790_000_000_000), ..Filter::default() }, true);
+        let attempts =
+            |range: &str| Filter { attempts: Some(range.parse().unwrap()), ..Filter::default() };
+        check(attempts(">=0"), false);
+        check(attempts("<=4000000000"), false);
+        check(attempts("<=3"), true);
+        check(attempts(">3"), true);
         check(Filter { due_before: at(7_258_118_399_000), ..Filter::default() }, false);
         check(Filter { due_before: at(1_790_000_000_000), ..Filter::default() }, true);
     }

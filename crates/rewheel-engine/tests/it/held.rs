@@ -130,7 +130,7 @@ async fn no_worker_is_there() -> Tested {
 
 /// Lists the jobs that wait in the store for a retry budget.
 async fn put_off(engine: &Engine) -> Result<Vec<Job>, Box<dyn std::error::Error>> {
-    let page = PageRequest { limit: 100, scan_max: 1_000, cursor: None };
+    let page = PageRequest { scan_max: 1_000, ..PageRequest::first(100) };
     let jobs = engine.store().list(&Filter::default(), &page).await?.items;
     let now = engine.store().now().await?;
     let waits = |job: &Job| job.because == DueReason::RetryBudget && job.due > now;

@@ -17,6 +17,7 @@ mod gather;
 mod held;
 mod hold;
 mod job_counts;
+mod kind_history;
 mod many_kinds;
 mod many_lanes;
 mod meters;

@@ -1,6 +1,6 @@
 //! Schemas of the request documents.
 
-use super::schemas::{category, state};
+use super::schemas::{category, reason, state};
 use super::shape::{
     Object, between, duration_asked, example, flag, id, kind, list, name, one_of, or_null, rate,
     reference, text, time_asked,
@@ -198,12 +198,15 @@ fn filter() -> Value {
         .may("parent", or_null(id()), "Only follow-ups of this job: jobs that were submitted together with its result.")
         .may("group_key", or_null(name(255)), "Only jobs of the group with this key.")
         .may("category", or_null(category()), "Only jobs whose latest failure has this category.")
+        .may("incident", or_null(word()), "Only jobs of the incident with this id.")
+        .may("code", or_null(word()), "Only jobs whose latest failure has this code.")
+        .may("reason", or_null(reason()), "Only jobs that wait, or waited, for this reason.")
+        .may("attempt", or_null(word()), "Only jobs with this number of used attempts: `3`, `>3`, `>=3`, `<3` or `<=3`.")
         .may("q", or_null(word()), "Only jobs with this text in the id, the key or the latest failure.")
         .may("due_after", or_null(time_asked()), "Only jobs that are due at this time or later.")
         .may("due_before", or_null(time_asked()), "Only jobs that are due before this time.")
         .may("created_after", or_null(time_asked()), "Only jobs that were created at this time or later.")
         .may("created_before", or_null(time_asked()), "Only jobs that were created before this time.")
-        .may("incident", or_null(word()), "Only jobs of the incident with this id.")
         .closed("Conditions that select jobs. A job must match all of them. To select all jobs, leave out the filter and set `all`.")
 }
 

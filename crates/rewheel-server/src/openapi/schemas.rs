@@ -10,7 +10,7 @@ mod workers;
 use super::shape::{Object, list, one_of, or_null, reference, text};
 use super::{requests, tokens};
 use rewheel::Category;
-use rewheel_core::State;
+use rewheel_core::{DueReason, State};
 use serde_json::{Map, Value};
 
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
@@ -36,6 +36,11 @@ pub(crate) fn state() -> Value {
 
 pub(crate) fn category() -> Value {
     one_of(Category::ALL.iter().map(|category| category.as_str()))
+}
+
+/// Why a job waits.
+pub(crate) fn reason() -> Value {
+    one_of(DueReason::ALL.map(DueReason::as_str))
 }
 
 /// A page of a list.

@@ -58,7 +58,7 @@ fn a_request_has_the_fields_that_are_parsed() {
         submit::FIELDS.into_iter().filter(|field| *field != "tenant").collect();
     check("FollowUp", &follow_up);
     check("Edit", &submit::EDIT_FIELDS);
-    check("Filter", &[&conditions::NAMES[..], &["incident"]].concat());
+    check("Filter", &conditions::NAMES);
     check("Order", &bulk::FIELDS);
     check("Redrive", &bulk::FIELDS);
     check("IncidentOrder", &bulk::FIELDS[bulk::FIELDS_WHICH..]);

@@ -4,11 +4,11 @@ use super::cursor::{self, List, largest_first};
 use super::query::Parameters;
 use crate::app::App;
 use crate::conditions::Conditions;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::rfc3339;
 use crate::tokens::Caller;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use rewheel_core::{Incident, KindName, Tenant};
@@ -64,6 +64,34 @@ pub(super) async fn list(
     let items = page.into_iter().cloned().map(Document::new).collect();
     let next = next.map(|position| List::Incidents.cursor(&position));
     Ok(Json(Answer { items, next, complete: found.complete }).into_response())
+}
+
+/// `GET /v1/incidents/{id}`: from the same limited number of jobs as the list.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let mut tenant = None;
+    caller.claim(&mut tenant)?;
+    let found = app.incidents().ask(&**app.engine()?.store(), (Vec::new(), tenant)).await?;
+    let incident = found.incidents.iter().find(|incident| incident.id == id);
+    let incident = incident.ok_or_else(|| not_found(&id, found.complete))?;
+    Ok(Json(Document::new(incident.clone())).into_response())
+}
+
+fn not_found(id: &str, is_complete: bool) -> Problem {
+    let problem =
+        Problem::new(Code::NotFound, format!("no failed job belongs to an incident `{id}`"));
+    if is_complete {
+        return problem
+            .hint("its jobs succeeded, failed again for another reason, or were deleted");
+    }
+    problem.hint(
+        "only the newest failed jobs were read: GET /v1/jobs?incident=ID also finds older ones",
+    )
 }
 
 impl Document {

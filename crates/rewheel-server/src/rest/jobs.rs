@@ -3,7 +3,7 @@
 use super::body::{Body, SMALL_BYTES_MAX};
 use super::cursor::List;
 use super::if_match::{IfMatch, etag};
-use super::query::{self, Parameters};
+use super::query::{self, JobList, Parameters};
 use super::{Page, body, job_result, schedules};
 use crate::app::App;
 use crate::job_document::JobDocument;
@@ -16,7 +16,7 @@ use axum::http::header::ETAG;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::store::{Change, ChangeVerb, Changed, StoreError};
-use rewheel_core::{Job, JobId, KindName, State as JobState, Timestamp, Version};
+use rewheel_core::{Holder, HolderId, Job, JobId, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +30,14 @@ pub(super) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let (mut filter, page, schedule) = query::jobs(&uri)?;
+    let JobList { mut filter, page, schedule, holder } = query::jobs(&uri)?;
     caller.narrow(&mut filter)?;
     let engine = app.engine()?;
+    if let Some(name) = holder {
+        // A tenant must not learn which nodes there are.
+        caller.whole("leave out `holder`")?;
+        filter.holders = holders(engine.store().holders().await?, &name)?;
+    }
     if let Some(name) = schedule {
         let found = engine.schedule(name.as_str()).await?;
         filter.parent = Some(found.ok_or_else(|| schedules::not_found(name.as_str()))?.id);
@@ -55,6 +60,19 @@ pub(super) async fn list(
     }
     let next = page.next.map(|cursor| List::Jobs.cursor(&cursor.to_string()));
     Ok(Json(Page { items, next }).into_response())
+}
+
+/// Returns the ids of the holders with this id or name, dead ones included: they may still have jobs.
+fn holders(all: Vec<Holder>, wanted: &str) -> Result<Vec<HolderId>, Problem> {
+    let is_wanted = |one: &Holder| one.name == wanted || one.id.to_string() == wanted;
+    let found: Vec<HolderId> = all.into_iter().filter(is_wanted).map(|holder| holder.id).collect();
+    if found.is_empty() {
+        let why = format!("no holder has the id or name `{wanted}`");
+        return Err(Problem::new(Code::NotFound, why).hint(
+            "GET /v1/holders lists the holders; a holder is removed some time after its end",
+        ));
+    }
+    Ok(found)
 }
 
 /// Turns a key search over too many lanes into a client error.

@@ -1,7 +1,7 @@
 //! Parses the query parameters of a list.
 
 use super::cursor::List;
-use crate::conditions::{Conditions, NAMES};
+use crate::conditions::{Conditions, NAMES, word};
 use crate::problem::{Code, FieldError, Problem};
 use axum::extract::Query;
 use axum::http::Uri;
@@ -14,6 +14,10 @@ use std::time::Duration;
 
 /// Longest wait for the end of a job: proxies close silent connections after a minute.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How long a list of jobs scans for jobs that match: then it answers with those that it found, and a cursor. The rest of 100 ms is for
+/// other work on a request.
+const SCAN_TIME: Duration = Duration::from_millis(60);
 
 /// The default page size.
 const LIMIT_DEFAULT: usize = 100;
@@ -89,7 +93,7 @@ impl Parameters {
         }
     }
 
-    fn wrong(&mut self, name: &str, message: impl Display) {
+    pub(super) fn wrong(&mut self, name: &str, message: impl Display) {
         self.errors.push(FieldError::new(crate::fields::pointer("", name), message));
     }
 }
@@ -119,25 +123,38 @@ impl Conditions for Parameters {
     }
 }
 
-/// Parses the filter and the page of a job list, and the schedule whose jobs it asks for.
-pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest, Option<KindName>), Problem> {
-    let known: Vec<&str> = NAMES.into_iter().chain(["schedule", "limit", "cursor"]).collect();
+/// What a request for a list of jobs asks for.
+#[derive(Debug)]
+pub(super) struct JobList {
+    pub(super) filter: Filter,
+    pub(super) page: PageRequest,
+    /// Jobs of this schedule.
+    pub(super) schedule: Option<KindName>,
+    /// Jobs of the holders with this id or name.
+    pub(super) holder: Option<String>,
+}
+
+/// Parses a request for a list of jobs.
+pub(super) fn jobs(uri: &Uri) -> Result<JobList, Problem> {
+    let others = ["schedule", "holder", "limit", "cursor"];
+    let known: Vec<&str> = NAMES.into_iter().chain(others).collect();
     let mut parameters = Parameters::read(uri, &known)?;
     let filter = parameters.filter();
     let schedule = parameters.one("schedule", KindName::parse);
     if schedule.is_some() && filter.parent.is_some() {
         parameters.wrong("schedule", "cannot be combined with `parent`: remove one of the two");
     }
+    let holder = parameters.one("holder", word);
     let limit = parameters.limit();
     let cursor = parameters.after_as::<Cursor>(List::Jobs);
     parameters.finish()?;
-    let page = PageRequest { cursor, ..PageRequest::first(limit) };
-    Ok((filter, page, schedule))
+    let page = PageRequest { cursor, scan_time: Some(SCAN_TIME), ..PageRequest::first(limit) };
+    Ok(JobList { filter, page, schedule, holder })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, jobs};
+    use super::{Code, JobList, jobs};
     use axum::http::Uri;
 
     fn uri(query: &str) -> Uri {
@@ -149,8 +166,15 @@ mod tests {
         let query = "state=dead&state=scheduled&kind=a&kind=b&tenant=shop%201&category=timeout&q=x&key=k\
                      &due_after=2026-01-01T00:00:00Z&due_before=2026-01-02T00:00:00Z\
                      &created_after=2026-01-01T00:00:00Z&created_before=2026-01-02T00:00:00Z\
-                     &limit=7";
-        let (filter, page, _) = jobs(&uri(query)).unwrap();
+                     &code=504&incident=00ff&reason=retry_budget&attempt=%3E3&holder=node-2&limit=7";
+        let JobList { filter, page, holder, .. } = jobs(&uri(query)).unwrap();
+        assert_eq!(
+            (filter.code.as_deref(), filter.incident.as_deref()),
+            (Some("504"), Some("00ff"))
+        );
+        assert_eq!(filter.reason, Some(rewheel_core::DueReason::RetryBudget));
+        assert!(filter.attempts.is_some_and(|range| range.has(4) && !range.has(3)));
+        assert_eq!(holder.as_deref(), Some("node-2"));
         assert_eq!((filter.states.len(), filter.kinds.len(), page.limit), (2, 2, 7));
         assert_eq!(filter.tenant.unwrap().as_str(), "shop 1");
         assert_eq!(
@@ -160,7 +184,7 @@ mod tests {
         assert_eq!(filter.key.unwrap().as_str(), "k");
         assert!(filter.due_after < filter.due_before);
         assert!(filter.created_after < filter.created_before);
-        assert_eq!(jobs(&uri("")).unwrap().1.limit, 100);
+        assert_eq!(jobs(&uri("")).unwrap().page.limit, 100);
     }
 
     #[track_caller]
@@ -187,6 +211,12 @@ mod tests {
         check("state=", "/state");
         check("category=", "/category");
         check("stat=dead", "/stat");
+        check("code=", "/code");
+        check("incident=", "/incident");
+        check("reason=tired", "/reason");
+        check("attempt=%3E%3E3", "/attempt");
+        check("attempt=%3C0", "/attempt");
+        check("holder=", "/holder");
         check("schedule=A", "/schedule");
         check("schedule=a&parent=0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e", "/schedule");
     }

@@ -2,6 +2,7 @@
 
 use super::world::{Row, World};
 use crate::pages::{Tallies, cut};
+use crate::patience::Patience;
 use rewheel_core::store::{
     AttemptRecord, Books, Count, Cursor, FailureScan, Failures, Filter, Page, PageRequest, Tally,
 };
@@ -18,9 +19,12 @@ impl World {
         }
         let mut items = Vec::new();
         let mut last = None;
+        let patience = Patience::new(page);
         for (looked_at, (id, row)) in self.newest_behind(page.cursor).enumerate() {
             if let Some(last) = last
-                && (items.len() == limit || looked_at >= page.scan_max)
+                && (items.len() == limit
+                    || looked_at >= page.scan_max
+                    || patience.is_over(looked_at))
             {
                 return Page { items, next: Some(Cursor::between(last, *id)) };
             }

@@ -2,7 +2,9 @@
 
 use super::groups::Groups;
 use super::results::ResultRow;
-use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreChange, StoreError};
+use rewheel_core::store::{
+    AttemptRecord, HistoryPosition, HistoryRow, LimitOf, Sample, StoreChange, StoreError,
+};
 use rewheel_core::{
     Actor, AuditEntry, AuditFields, Cause, Fence, Format, Holder, HolderId, Job, JobId, Key, Kind,
     KindName, Lane, Retain, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId,
@@ -39,6 +41,8 @@ pub(super) struct World {
     pub(super) tokens: BTreeMap<TokenId, Token>,
     /// The latest job counts.
     pub(super) sample: Option<Sample>,
+    /// What nodes counted per kind and minute.
+    pub(super) history: BTreeMap<HistoryPosition, HistoryRow>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,

@@ -12,7 +12,8 @@ use rewheel_core::store::StoreError;
 use std::time::Duration;
 
 /// The SQL of each version of the tables, on top of the version before it. Never edited once released.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_jobs.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_jobs.sql"), include_str!("migrations/0002_history.sql")];
 
 /// How long a process waits for another one to finish the steps.
 const WAIT_MAX: Duration = Duration::from_secs(120);

@@ -28,6 +28,7 @@ pub(super) mod tokens;
 pub(super) mod audit;
 pub(super) mod failures;
 pub(super) mod sample;
+pub(super) mod history;
 pub(super) mod books;
 pub(super) mod risks;
 pub(super) mod idempotency;

@@ -144,6 +144,7 @@ statements! {
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_REPLACED = "sql/find_replaced.sql" (UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
+    FOLD_HISTORY = "sql/fold_history.sql" (INT8, INT8);
     FORGOTTEN = "sql/forgotten.sql" (INT8, INT8);
     FORGOTTEN_ENDS = "sql/forgotten_ends.sql" (UUID_ARRAY);
     FORGOTTEN_SUBMITS = "sql/forgotten_submits.sql" (UUID_ARRAY);
@@ -160,6 +161,7 @@ statements! {
     GROUPED_FINISHED = "sql/grouped_finished.sql" (UUID, INT8, TEXT);
     GROUPED_LIVE = "sql/grouped_live.sql" (UUID, INT8, TEXT);
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8, INT8);
+    HISTORY = "sql/history.sql" (INT8, INT8, INT8, UUID, INT8);
     HOLDER = "sql/holder.sql" (INT8, UUID);
     HOLDERS = "sql/holders.sql" (INT8);
     WATCHED_HOLDERS = "sql/watched_holders.sql" (INT8, INT4, INT4, INT4);
@@ -223,9 +225,11 @@ statements! {
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_RESULTS = "sql/prune_results.sql" (INT8, INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
+    PUT_HISTORY = "sql/put_history.sql" (INT8, UUID, BYTEA);
     PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8, BOOL_ARRAY);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    REPORT_HISTORY = "sql/report_history.sql" (INT8, INT8_ARRAY, UUID_ARRAY, BYTEA_ARRAY, INT8, INT8);
     REPLACED_BY = "sql/replaced_by.sql" (UUID_ARRAY);
     RELEASE = "sql/release.sql" (INT8, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT8);
     RELEASE_GROUPS = "sql/release_groups.sql" (TEXT, TEXT, TEXT, INT8);

@@ -22,6 +22,7 @@ pub(super) mod failures;
 pub(super) mod reserve;
 pub(super) mod risks;
 pub(super) mod sample;
+mod history;
 pub(super) mod settle;
 pub(super) mod results;
 pub(super) mod follow_ups;

@@ -84,11 +84,13 @@ scripts! {
     EPOCH: Writes "epoch",
     EXPIRE_HOLDER: Writes "expire_holder",
     EXTEND: Writes "extend",
+    FOLD_HISTORY: Writes "fold_history",
     FORGOTTEN: Writes "forgotten",
     GET: Reads "get",
     GIVE_BACK: Writes "give_back",
     GRANT: Writes "grant",
     HELD: Reads "held",
+    HISTORY: Reads "history",
     HOLDER: Reads "holder",
     HOLDERS: Reads "holders",
     IDEMPOTENCY_BEGIN: Writes "idempotency_begin",
@@ -109,6 +111,7 @@ scripts! {
     PUT_TOKEN: Writes "put_token",
     RELEASE_GROUPS: Writes "release_groups",
     RENEW: Writes "renew",
+    REPORT_HISTORY: Writes "report_history",
     RESERVE: Writes "reserve",
     RESULT: Reads "result",
     SAMPLE: Writes "sample",
@@ -157,7 +160,15 @@ mod tests {
             .map(|script| script.name)
             .collect();
         // `unstage` begins with a command that deletes.
-        let accept = ["idempotency_begin", "insert", "put_token", "reserve", "stage", "unstage"];
+        let accept = [
+            "idempotency_begin",
+            "insert",
+            "put_token",
+            "report_history",
+            "reserve",
+            "stage",
+            "unstage",
+        ];
         assert_eq!(refused, accept);
     }
 

@@ -20,6 +20,7 @@ mod reserve;
 mod results;
 mod rows;
 mod sample;
+mod history;
 mod settle;
 mod sweep;
 mod tokens;

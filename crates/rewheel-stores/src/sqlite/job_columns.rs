@@ -5,6 +5,7 @@ use super::row::{backoff, because, duration, failure, instant, millis, parsed, u
 use super::transaction::Transaction;
 use super::verbs::groups::BLOCKED;
 use crate::job_columns::{Column, JobColumns, StatusColumn};
+use rewheel_core::store::Filter;
 use rewheel_core::{
     Fence, GroupKey, HolderId, Job, JobGroup, JobId, Key, Lane, NewJob, ShardKey, State, Status,
     Timestamp, Turn, Version,
@@ -113,6 +114,35 @@ pub(super) fn read_job(
         State::Cancelled => Status::Cancelled(ended()?),
     };
     read(row, lane, (status, blocked), payload)
+}
+
+/// Returns whether the job in a row can match a filter, by a few columns: reading a whole job takes much longer.
+pub(super) fn may_match(
+    tx: &mut Transaction<'_, '_>,
+    row: &Row<'_>,
+    filter: &Filter,
+) -> Result<bool, VerbError> {
+    if !filter.kinds.is_empty() || filter.tenant.is_some() {
+        let lane = tx.lane_of(get!(row, "lane"))?;
+        let is_kind = filter.kinds.is_empty() || filter.kinds.contains(&lane.kind);
+        if !is_kind || filter.tenant.is_some() && filter.tenant != lane.tenant {
+            return Ok(false);
+        }
+    }
+    let text = |at: usize| row.get_ref(at)?.as_str_or_null().map_err(rusqlite::Error::from);
+    if let Some(category) = filter.category {
+        let stored = text(const { JOB.position("failure_category") })?;
+        if stored != Some(category.as_str()) {
+            return Ok(false);
+        }
+    }
+    if let Some(code) = &filter.code {
+        let stored = text(const { JOB.position("failure_code") })?;
+        if stored != Some(code) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Reads a scheduled job that is being claimed.

@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0018_schedules.sql"),
     include_str!("migrations/0019_groups.sql"),
     include_str!("migrations/0022_group_lines.sql"),
+    include_str!("migrations/0028_history.sql"),
 ];
 
 /// Applies the missing migrations in one transaction. Processes that start at the same time wait

@@ -21,6 +21,7 @@ pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod read;
 pub(super) mod sample;
+mod history;
 mod keyed;
 pub(super) mod failures;
 pub(super) mod prune;

@@ -32,7 +32,7 @@ fn sorted(jobs: impl IntoIterator<Item = JobId>) -> Vec<JobId> {
 }
 
 async fn listed(subject: &Subject) -> Vec<JobId> {
-    let page = PageRequest { limit: 10, scan_max: 1_000, cursor: None };
+    let page = PageRequest { scan_max: 1_000, ..PageRequest::first(10) };
     let page = subject.store.list(&Filter::default(), &page).await.expect("a list");
     sorted(page.items.into_iter().map(|job| job.id))
 }

@@ -251,12 +251,13 @@ macro_rules! store_conformance {
                 keeps_what_a_cancelled_job_says, finds_nothing_that_is_not_there, finds_the_jobs_of_a_key,
                 finds_the_job_of_a_key_in_every_state, a_cursor_names_no_job_that_is_kept_back, reads_what_failed,
                 reads_a_bounded_number_of_failures, lists_the_newest_first, lists_everything_but_the_payload,
-                pages_have_no_gaps, pages_have_no_gaps_while_jobs_move, a_cursor_survives_as_text,
+                pages_have_no_gaps, a_page_ends_when_its_time_is_over, pages_have_no_gaps_while_jobs_move, a_cursor_survives_as_text,
                 a_page_may_be_short_and_go_on, a_page_is_bounded, counts_what_the_filter_lets_through,
                 counts_at_least_what_it_looked_at, tallies_by_kind_and_state, tallies_the_earliest_due,
                 filters_by_state, filters_by_kind, filters_by_tenant, filters_by_category, filters_by_text,
                 filters_by_text_in_any_case, filters_by_text_literally, filters_by_due, filters_by_creation,
-                filters_by_all_of_it, filters_by_the_last_failure,
+                filters_by_all_of_it, filters_by_the_last_failure, filters_by_code, filters_by_incident, filters_by_reason,
+                filters_by_attempts, filters_by_holder,
             }
             history {
                 remembers_a_failed_attempt, remembers_attempts_in_order, remembers_attempts_across_a_redrive,
@@ -287,6 +288,11 @@ macro_rules! store_conformance {
                 a_small_store_is_counted_now, a_small_count_has_every_acknowledged_change,
                 a_large_claim_is_tallied_as_leased, finds_jobs_in_every_state,
                 changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
+            }
+            kind_history {
+                begins_empty, a_report_replaces_the_previous_one, rows_are_read_page_by_page, rows_are_selected_by_age,
+                minutes_of_another_time_are_ignored, a_fold_replaces_its_rows, a_fold_of_other_rows_is_refused,
+                racing_folds_merge_once, expired_rows_are_deleted,
             }
             announce {
                 tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,

@@ -9,6 +9,7 @@ pub use self::found::*;
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{ChangeVerb, Count, Filter, PageRequest, Tally};
 use rewheel_core::{Job, JobGroup, JobId, KindName, Limits, NewJob, State, Status, When};
+use std::time::Duration;
 
 /// Reads a list to its end, a page at a time.
 async fn pages(subject: &Subject, filter: &Filter, first: PageRequest) -> Vec<Vec<Job>> {
@@ -177,6 +178,27 @@ pub async fn pages_have_no_gaps(subject: &Subject) {
         let listed: Vec<JobId> = pages.iter().flatten().map(|job| job.id).collect();
         assert_eq!(listed, newest_first(jobs.clone()), "in pages of {limit}");
     }
+}
+
+/// A page ends when its time is over, but every page makes progress, and none of them has gaps.
+pub async fn a_page_ends_when_its_time_is_over(subject: &Subject) {
+    subject.kinds(&["charge", "refund"]).await;
+    let mut jobs = subject.jobs("charge", PageRequest::SCANNED_MIN + 200);
+    jobs.sort_by_key(|job| job.id);
+    jobs[0].kind = KindName::parse("refund").unwrap();
+    let oldest = jobs[0].id;
+    for part in jobs.chunks(500) {
+        subject.insert(part).await;
+    }
+    let kinds = vec![KindName::parse("refund").unwrap()];
+    let filter = Filter { kinds, ..Filter::default() };
+    let request = PageRequest { scan_time: Some(Duration::ZERO), ..PageRequest::first(100) };
+    let pages = pages(subject, &filter, request).await;
+    let found: Vec<Vec<JobId>> =
+        pages.iter().map(|page| page.iter().map(|job| job.id).collect()).collect();
+    assert_eq!(found, [vec![], vec![oldest]]);
+    let enough = PageRequest { scan_time: Some(seconds(3_600)), ..request };
+    assert_eq!(subject.store.list(&filter, &enough).await.unwrap().items.len(), 1);
 }
 
 /// A job that is settled between two pages is listed once.

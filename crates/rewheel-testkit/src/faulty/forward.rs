@@ -4,11 +4,12 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
-    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
-    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample,
-    SampleStore, Settled, Settlement, Store, StoreChange, StoreResult, SubmitStore, Sweep, Tally,
-    TokenStore, Wakes, Watch, WatchShare, WorkStore,
+    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HistoryFold, HistoryPage,
+    HistoryRow, HistoryScan, HistoryStore, HolderExpiry, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Settled,
+    Settlement, Store, StoreChange, StoreResult, SubmitStore, Sweep, Tally, TokenStore, Wakes,
+    Watch, WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -294,6 +295,21 @@ impl ReadStore for FaultyStore {
 
     async fn books(&self) -> StoreResult<Books> {
         self.through(Verb::Books, self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl HistoryStore for FaultyStore {
+    async fn report_history(&self, rows: &[HistoryRow]) -> StoreResult<Timestamp> {
+        self.through(Verb::ReportHistory, self.inner.report_history(rows)).await
+    }
+
+    async fn history(&self, scan: &HistoryScan) -> StoreResult<HistoryPage> {
+        self.through(Verb::History, self.inner.history(scan)).await
+    }
+
+    async fn fold_history(&self, fold: &HistoryFold) -> StoreResult<bool> {
+        self.through(Verb::FoldHistory, self.inner.fold_history(fold)).await
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Holder", holder()),
         ("HolderPage", page("Holder").open(holders)),
         ("Stats", stats()),
+        ("History", history()),
         ("Live", live.open("The response of the liveness check.")),
         ("Ready", ready.open("The response of the readiness check.")),
         ("Health", health()),
@@ -83,6 +84,66 @@ fn here() -> Value {
         .has("decisions", list(decision), "Number of decisions, by type.")
         .has("notices", list(notices), "Counters of each notification route.")
         .open("Counters of this server since its start.")
+}
+
+fn history() -> Value {
+    let number = || json!({"type": "number", "minimum": 0});
+    let distribution = || {
+        Object::new()
+            .has(
+                "p50_ms",
+                or_null(number()),
+                "Half of the attempts took at most this many milliseconds. Null without attempts.",
+            )
+            .has(
+                "p95_ms",
+                or_null(number()),
+                "95 % of the attempts took at most this many milliseconds. Null without attempts.",
+            )
+            .has(
+                "buckets",
+                list(count()),
+                "Number of attempts in each bucket; `bounds_ms` has the upper bounds.",
+            )
+            .open("How attempts are distributed over buckets.")
+    };
+    let counts = Object::new()
+        .has("submitted", count(), "Jobs that were submitted.")
+        .has("attempts", count(), "Attempts that started.")
+        .has("succeeded", count(), "Jobs that succeeded.")
+        .has("retried", count(), "Attempts after which the job is retried.")
+        .has("snoozed", count(), "Attempts that were postponed without using up an attempt.")
+        .has("failed", count(), "Jobs that ended in the state `failed`.")
+        .has("dead", count(), "Jobs that became dead letters.")
+        .has("cancelled", count(), "Jobs that were cancelled while an attempt ran.")
+        .has(
+            "concurrency_max",
+            count(),
+            "Maximum number of attempts that ran at the same time, without those of workers. For several nodes or kinds the sum of their maximums.",
+        )
+        .has("duration", distribution(), "Duration of attempts.")
+        .has("lateness", distribution(), "Time from the due time to the start of attempts.")
+        .open("What happened in the minutes of a point.");
+    let point = Object::new()
+        .has("start", time(), "When the point begins, by the clock of the store.")
+        .has("minutes", count(), "How many minutes it covers: 1 or 5.")
+        .has(
+            "reported",
+            count(),
+            "In how many of these minutes a node reported. The others are not part of the counts.",
+        )
+        .has(
+            "counts",
+            or_null(counts),
+            "Null if no node reported: the counts are unknown, not zero.",
+        )
+        .open("A point of a history.");
+    let bound = json!({"type": "number", "minimum": 0});
+    Object::new()
+        .has("as_of", time(), "When the history was read.")
+        .has("bounds_ms", list(bound), "Upper bounds of the buckets in milliseconds. The last bucket has none.")
+        .has("points", list(point), "The points, the oldest first.")
+        .open("What happened to jobs, minute by minute. The current minute is there as soon as a node has reported in it.")
 }
 
 fn health() -> Value {

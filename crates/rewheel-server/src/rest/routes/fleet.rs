@@ -2,10 +2,10 @@
 
 use super::{Route, get};
 use crate::openapi::Operation;
-use crate::openapi::shape::{id, kind, list, text, word};
+use crate::openapi::shape::{duration_asked, id, kind, list, text, word};
 use crate::problem::Code;
 use crate::rest::access::{READ_ALL, READ_JOB};
-use crate::rest::{audit, events, fleet};
+use crate::rest::{audit, events, fleet, history};
 use serde_json::json;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -30,6 +30,23 @@ pub(super) fn routes() -> Vec<Route> {
             Operation::new("getStats", "Show job counts and engine statistics.")
                 .gives(200, "Job counts by state, and counters of this server.", "Stats")
                 .reads(),
+        ),
+        get(
+            "/v1/history",
+            READ_ALL,
+            history::show,
+            Operation::new(
+                "getHistory",
+                "Show what happened to jobs of the last 24 hours, minute by minute.",
+            )
+            .query("kind", "Add up only these kinds. Without it, adds up all kinds.", list(kind()))
+            .query("since", "How far back, 1 minute to 24 hours (default 24h).", duration_asked())
+            .gives(
+                200,
+                "One point for each of the last 180 minutes, and for each five minutes before.",
+                "History",
+            )
+            .reads(),
         ),
         get(
             "/v1/audit",

@@ -3,6 +3,7 @@
 use super::{Route, get, post};
 use crate::openapi::Operation;
 use crate::openapi::shape::{kind, list, name, word};
+use crate::problem::Code;
 use crate::rest::access::{OPERATE, READ};
 use crate::rest::{incidents, operations};
 use rewheel_engine::BulkVerb;
@@ -22,6 +23,19 @@ pub(super) fn routes() -> Vec<Route> {
             .query("tenant", "Only failures of this tenant.", name(128))
             .gives(200, "A page of incidents, those with the most jobs first.", "IncidentPage")
             .reads(),
+        ),
+        get(
+            "/v1/incidents/{id}",
+            READ,
+            incidents::show,
+            Operation::new(
+                "getIncident",
+                "Show one incident: how many of the newest failed jobs have this cause.",
+            )
+            .at("id", "Id of the incident.", word())
+            .gives(200, "The incident.", "Incident")
+            .reads()
+            .may(&[Code::NotFound]),
         ),
         order(
             "/v1/incidents/{id}/hold",

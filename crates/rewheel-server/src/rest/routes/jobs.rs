@@ -4,7 +4,7 @@ use super::{Route, get, patch, post};
 use crate::openapi::shape::{
     duration_asked, flag, id, kind, list, name, reference, time_asked, word,
 };
-use crate::openapi::{Operation, category, state};
+use crate::openapi::{Operation, category, reason, state};
 use crate::problem::Code;
 use crate::rest::access::{OPERATE, READ, SUBMIT};
 use crate::rest::{job_result, jobs, submit};
@@ -152,6 +152,19 @@ fn list_jobs() -> Operation {
         )
         .query("group_key", "Only jobs of the group with this key.", name(255))
         .query("category", "Only jobs whose latest failure has this category.", category())
+        .query("code", "Only jobs whose latest failure has this code.", word())
+        .query("incident", "Only jobs of the incident with this id.", word())
+        .query("reason", "Only jobs that wait, or waited, for this reason.", reason())
+        .query(
+            "attempt",
+            "Only jobs with this number of used attempts: `3`, `>3`, `>=3`, `<3` or `<=3`.",
+            word(),
+        )
+        .query(
+            "holder",
+            "Only leased jobs of the holders with this id or name. 404 if there is none.",
+            word(),
+        )
         .query("q", "Only jobs with this text in the id, the key or the latest failure.", word())
         .query("due_after", "Only jobs that are due at this time or later.", time_asked())
         .query("due_before", "Only jobs that are due before this time.", time_asked())

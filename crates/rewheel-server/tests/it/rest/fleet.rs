@@ -88,3 +88,40 @@ async fn a_disk_that_fills_up_is_told_in_time() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_history_tells_what_happened_from_what_is_unknown() {
+    served(config(), async |api| {
+        let points = loop {
+            let history = api.get("/v1/history?since=10m").await;
+            assert_eq!(history.status, 200, "{history:?}");
+            assert_eq!(history.body["bounds_ms"].as_array().map(Vec::len), Some(16));
+            let points = history.body["points"].as_array().unwrap().clone();
+            // A node reports when it starts.
+            if points.last().is_some_and(|point| point["counts"]["submitted"] == 0) {
+                break points;
+            }
+        };
+        assert!((10..=12).contains(&points.len()), "{}", points.len());
+        let first = &points[0];
+        assert_eq!((&first["counts"], &first["reported"]), (&json!(null), &json!(0)));
+        let last = points.last().unwrap();
+        assert_eq!((&last["minutes"], &last["reported"]), (&json!(1), &json!(1)));
+        assert_eq!(last["counts"]["duration"]["p95_ms"], json!(null));
+        let other = api.get("/v1/history?kind=other&since=1m").await.body;
+        let last = other["points"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["counts"]["submitted"], 0, "{last}");
+        let day = api.get("/v1/history").await.body;
+        assert!((432..=434).contains(&day["points"].as_array().unwrap().len()));
+        for bad in
+            ["since=10s", "since=25h", "since=soon", "kind=No!", "until=1h", "since=1h&since=2h"]
+        {
+            assert_eq!(
+                api.get(&format!("/v1/history?{bad}")).await.problem(),
+                "bad_query",
+                "{bad}"
+            );
+        }
+    })
+    .await;
+}

@@ -33,6 +33,17 @@ async fn failures_of_one_cause_are_one_incident() {
         assert_eq!(incident["examples"].as_array().map(Vec::len), Some(3));
         assert!(incident["examples"].as_array().is_some_and(|some| some.contains(&ids[0])));
         assert!(incident["first_seen"].as_str() <= incident["last_seen"].as_str());
+        let id = incident["id"].as_str().unwrap_or_default();
+        let one = api.get(&format!("/v1/incidents/{id}")).await;
+        assert_eq!((one.status, &one.body), (200, incident));
+        let jobs = api.get(&format!("/v1/jobs?incident={id}&state=dead&attempt=1")).await;
+        assert_eq!(jobs.body["items"].as_array().map(Vec::len), Some(3), "{jobs:?}");
+        for none in ["00ff", &id[1..], "0"] {
+            assert_eq!(api.get(&format!("/v1/incidents/{none}")).await.problem(), "not_found");
+            let jobs = api.get(&format!("/v1/jobs?incident={none}")).await;
+            assert_eq!(jobs.body["items"], json!([]), "{none}");
+        }
+        assert_eq!(api.get(&format!("/v1/incidents/{id}?kind=a")).await.problem(), "bad_query");
         let other = api.get("/v1/incidents?kind=mail").await;
         assert_eq!(other.body["items"], json!([]));
         for bad in ["kind=No!", "limit=0", "who=me"] {

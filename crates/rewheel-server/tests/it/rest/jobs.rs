@@ -47,6 +47,11 @@ async fn a_list_is_filtered() {
             ("created_before=2001-01-01T00:00:00Z", vec![]),
             ("due_before=2001-01-01T00:00:00Z", vec![]),
             ("due_after=2001-01-01T00:00:00Z&state=scheduled", vec![&late]),
+            ("attempt=0&reason=submitted", vec![&gone, &late]),
+            ("attempt=%3E0", vec![]),
+            ("reason=retry_budget", vec![]),
+            ("code=504", vec![]),
+            ("incident=00ff", vec![]),
         ];
         for (query, wanted) in cases {
             let answer = api.get(&format!("/v1/jobs?{query}")).await;
@@ -57,6 +62,13 @@ async fn a_list_is_filtered() {
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{query}");
         }
+        let holder = api.get("/v1/holders").await.body["items"][0].clone();
+        for name in ["id", "name"] {
+            let holder = holder[name].as_str().unwrap();
+            let idle = api.get(&format!("/v1/jobs?holder={holder}")).await;
+            assert_eq!((idle.status, &idle.body["items"]), (200, &json!([])), "{holder}");
+        }
+        assert_eq!(api.get("/v1/jobs?holder=nobody").await.problem(), "not_found");
     })
     .await;
 }

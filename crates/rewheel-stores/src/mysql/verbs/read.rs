@@ -7,6 +7,7 @@ use super::super::transaction::Transaction;
 use super::keyed::keyed;
 use super::unreadable::readable;
 use crate::pages::cut;
+use crate::patience::Patience;
 use crate::tables::{Reading, Table, tables};
 use mysql_async::{Row, Value};
 use rewheel_core::store::{Count, Filter, Page, PageRequest};
@@ -185,13 +186,18 @@ impl<'f> Listing<'f> {
     }
 }
 
+/// Returns whether a filter has a condition besides states, which tables have already.
+fn narrows(filter: &Filter) -> bool {
+    let states = filter.states.clone();
+    *filter != Filter { states, ..Filter::default() }
+}
+
 pub(in super::super) async fn list(
     tx: &mut Transaction<'_>,
     filter: &Filter,
     page: &PageRequest,
 ) -> Result<Page<Job>, VerbError> {
     let limit = page.limit.clamp(1, Limits::PAGE_MAX);
-    let scan_max = page.scan_max.max(1);
     let before = page.cursor.map_or(AFTER_ALL, |cursor| cursor.job().to_bytes());
     if let Some(key) = &filter.key {
         let mut found = keyed(tx, filter, key).await?;
@@ -201,12 +207,15 @@ pub(in super::super) async fn list(
     let mut found: Vec<Job> = Vec::new();
     // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
+    let patience = Patience::new(page);
+    // A filter may match few rows: then a page needs more than it has.
+    let rows_max = if narrows(filter) { ROWS_READ } else { limit.saturating_add(1) };
     for table in tables(filter) {
         let mut listing = Listing::new(table, filter, before);
-        let mut reading = Reading::new(limit, scan_max);
+        let mut reading = Reading::new(limit, page, &patience);
         'table: loop {
             // One row more than a page, to know whether there are more and where the next page begins.
-            let rows = listing.next(tx, limit.saturating_add(1)).await?;
+            let rows = listing.next(tx, rows_max).await?;
             if rows.is_empty() {
                 break;
             }

@@ -15,6 +15,7 @@ use super::super::statements::{
 use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::cut;
+use crate::patience::Patience;
 use crate::tables::{Listed, Reading, Table, tables};
 use rewheel_core::store::{
     AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest,
@@ -160,10 +161,11 @@ pub(in super::super) async fn list(
     let mut found: Vec<Job> = Vec::new();
     // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
+    let patience = Patience::new(page);
     for table in tables(filter) {
         // Ask for one row more than the limit, to know where the next page begins.
         let mut scan = Scan::new(table, filter, before, scan_max.saturating_add(1));
-        let mut reading = Reading::new(limit, scan_max);
+        let mut reading = Reading::new(limit, page, &patience);
         'table: loop {
             let jobs = scan.next(session).await?;
             if jobs.is_empty() {

@@ -8,6 +8,7 @@ use super::super::values::{Values, With};
 use super::super::{RedisStore, SCRIPT_JOBS_MAX};
 use super::rows::{readable, values};
 use crate::pages::cut;
+use crate::patience::Patience;
 use crate::tables::{KEY_LANES_MAX, Reading, Table, tables, too_many_lanes};
 use redis::{Cmd, cmd};
 use rewheel_core::store::{
@@ -46,8 +47,9 @@ impl RedisStore {
             return Ok(cut(found, None, limit));
         }
         let (mut found, mut read_to) = (Vec::new(), None);
+        let patience = Patience::new(page);
         for index in self.indexes(filter) {
-            let mut reading = Reading::new(limit, page.scan_max);
+            let mut reading = Reading::new(limit, page, &patience);
             let mut before = page.cursor.map(|cursor| cursor.job());
             'rows: loop {
                 let rows = self.index_rows(&index, before, SCRIPT_JOBS_MAX).await?;

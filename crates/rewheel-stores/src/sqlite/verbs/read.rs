@@ -1,13 +1,14 @@
 //! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{VerbError, unreadable};
-use super::super::job_columns::{Payload, read_job};
+use super::super::job_columns::{ID, Payload, may_match, read_job};
 use super::super::row::{duration, failure, instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::cut;
+use crate::patience::Patience;
 use crate::tables::{Listed, Reading, Table, tables};
 use rewheel_core::store::{
     AttemptEnd, AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
@@ -97,6 +98,18 @@ fn rows_of<'s>(
     }
 }
 
+/// Reads the job in a row, if it matches a filter.
+fn read_matching(
+    tx: &mut Transaction<'_, '_>,
+    row: &rusqlite::Row<'_>,
+    filter: &Filter,
+) -> Result<Option<Job>, VerbError> {
+    if !may_match(tx, row, filter)? {
+        return Ok(None);
+    }
+    read_job(tx, row, Payload::LeaveOut).map(|job| Some(job).filter(|job| filter.matches(job)))
+}
+
 pub(in super::super) fn list(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,
@@ -114,18 +127,18 @@ pub(in super::super) fn list(
     let mut found: Vec<Job> = Vec::new();
     // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
+    let patience = Patience::new(page);
     for table in tables(filter) {
         let statement = tx.sql(listing(table, Listed::by(filter)))?;
         let mut statement = statement.get();
         let mut rows = rows_of(&mut statement, filter, before, scan_max)?;
-        let mut reading = Reading::new(limit, scan_max);
+        let mut reading = Reading::new(limit, page, &patience);
         while let Some(row) = rows.next()? {
-            let read = readable(read_job(tx, row, Payload::LeaveOut))?;
-            let Some(job) = read else { continue };
-            if !reading.goes_on(job.id) {
+            if !reading.goes_on(JobId::from_bytes(row.get(ID)?)) {
                 break;
             }
-            if filter.matches(&job) {
+            let read = readable(read_matching(tx, row, filter))?;
+            if let Some(job) = read.flatten() {
                 reading.matched += 1;
                 found.push(job);
             }
@@ -154,8 +167,8 @@ pub(in super::super) fn count(
                 return Ok(Count::AtLeast(matched));
             }
             scanned += 1;
-            let read = readable(read_job(tx, row, Payload::LeaveOut))?;
-            matched += u64::from(read.is_some_and(|job| filter.matches(&job)));
+            let read = readable(read_matching(tx, row, filter))?;
+            matched += u64::from(read.flatten().is_some());
         }
     }
     Ok(Count::Exactly(matched))

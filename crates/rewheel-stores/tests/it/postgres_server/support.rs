@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Returns a schema `{s}` to the release before bins.
 pub(crate) const WITHOUT_BINS: &str = "
-    DROP VIEW {s}.finished; DROP TABLE {s}.finished_bins, {s}.bins; DROP FUNCTION {s}.empty_bin, {s}.insert_finished, {s}.delete_finished;
+    DROP TABLE {s}.history; DROP VIEW {s}.finished; DROP TABLE {s}.finished_bins, {s}.bins; DROP FUNCTION {s}.empty_bin, {s}.insert_finished, {s}.delete_finished;
     ALTER TABLE {s}.finished_before RENAME TO finished; 
     DELETE FROM {s}.migrations WHERE version >= (SELECT version FROM {s}.migrations WHERE name = 'bins')";
 

@@ -4,7 +4,10 @@ use super::{ids, newest_first, one_of_each};
 use crate::{Subject, seconds};
 use rewheel::Category;
 use rewheel_core::store::{ChangeVerb, Filter, Settlement};
-use rewheel_core::{Decision, Failure, JobId, Key, KindName, NewJob, State, Tenant, When};
+use rewheel_core::{
+    Decision, DueReason, Failure, HolderId, Incident, JobId, Key, KindName, NewJob, State, Tenant,
+    When,
+};
 
 /// Checks that a filter matches these jobs, and that they are some but not all.
 async fn check(subject: &Subject, filter: Filter, expected: &[JobId]) {
@@ -77,6 +80,73 @@ pub async fn filters_by_category(subject: &Subject) {
     let filter = |category| Filter { category: Some(category), ..Filter::default() };
     check(subject, filter(Category::Timeout), &[slow]).await;
     check(subject, filter(Category::Throttled), &[busy]).await;
+}
+
+/// Filters by the code of the last failure; another code, and none, do not match.
+pub async fn filters_by_code(subject: &Subject) {
+    let slow = failed(subject, Failure::new(Category::Timeout, Some("504"), "slow")).await;
+    failed(subject, Failure::new(Category::Timeout, Some("5"), "504")).await;
+    failed(subject, Failure::new(Category::Timeout, None, "504")).await;
+    subject.submit("charge").await;
+    check(subject, Filter { code: Some("504".to_owned()), ..Filter::default() }, &[slow]).await;
+}
+
+/// Filters by incident: jobs of one kind whose failures differ only in numbers, in any state.
+pub async fn filters_by_incident(subject: &Subject) {
+    let lost = |order| {
+        let message = format!("order {order} of 'shop-{order}' is lost");
+        Failure::new(Category::Rejected, Some("404"), &message)
+    };
+    let one = failed(subject, lost(17)).await;
+    let other = failed(subject, lost(18)).await;
+    subject.apply(other, ChangeVerb::Pause).await;
+    failed(subject, Failure::new(Category::Rejected, Some("404"), "order 17 is lost")).await;
+    failed(subject, Failure::new(Category::Rejected, None, lost(17).message())).await;
+    let dead = subject.dead_letter("charge").await;
+    let incident = async |job| Incident::of(&subject.get(job).await);
+    let filter = |incident| Filter { incident, ..Filter::default() };
+    check(subject, filter(incident(one).await), &[one, other]).await;
+    check(subject, filter(incident(dead).await), &[dead]).await;
+    let kinds = vec![KindName::parse("refund").unwrap()];
+    subject.submit("refund").await;
+    let none = Filter { kinds, ..filter(incident(one).await) };
+    assert_eq!(ids(subject, &none).await, []);
+    assert_eq!(ids(subject, &filter(Some("00ff".to_owned()))).await, []);
+}
+
+/// Filters by the reason why a job waits.
+pub async fn filters_by_reason(subject: &Subject) {
+    let failed = failed(subject, Failure::new(Category::Io, None, "")).await;
+    let submitted = subject.submit("charge").await;
+    let filter = |reason| Filter { reason: Some(reason), ..Filter::default() };
+    check(subject, filter(DueReason::Backoff), &[failed]).await;
+    check(subject, filter(DueReason::Submitted), &[submitted]).await;
+    assert_eq!(ids(subject, &filter(DueReason::RetryBudget)).await, []);
+}
+
+/// Filters by the number of used attempts.
+pub async fn filters_by_attempts(subject: &Subject) {
+    let once = failed(subject, Failure::new(Category::Io, None, "")).await;
+    let never = subject.submit("charge").await;
+    let dead = subject.dead_letter("charge").await;
+    let filter =
+        |range: &str| Filter { attempts: Some(range.parse().unwrap()), ..Filter::default() };
+    check(subject, filter("0"), &[never]).await;
+    check(subject, filter(">0"), &[once, dead]).await;
+    check(subject, filter("<=0"), &[never]).await;
+    assert_eq!(ids(subject, &filter(">1")).await, []);
+}
+
+/// Filters by holder: only jobs that it has leased now.
+pub async fn filters_by_holder(subject: &Subject) {
+    let (one, first) = subject.leased("charge").await;
+    let (other, second) = subject.leased("charge").await;
+    subject.submit("charge").await;
+    let filter = |holders: &[HolderId]| Filter { holders: holders.to_vec(), ..Filter::default() };
+    check(subject, filter(&[one]), &[first.job]).await;
+    check(subject, filter(&[one, other]), &[first.job, second.job]).await;
+    subject.succeed(one, first).await;
+    assert_eq!(ids(subject, &filter(&[one])).await, []);
 }
 
 fn text(text: &str) -> Filter {

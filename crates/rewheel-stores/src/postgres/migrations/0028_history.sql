@@ -1,0 +1,7 @@
+-- 0028: what nodes counted per kind and minute. Each row is what one node counted in one minute, or what was merged from such rows.
+CREATE TABLE rewheel.history (
+    start_ms bigint NOT NULL,
+    reporter uuid   NOT NULL,   -- the node; zeros for merged rows
+    data     bytea  NOT NULL,   -- the counts of all kinds, as bytes that the store does not read
+    PRIMARY KEY (start_ms, reporter)
+);
