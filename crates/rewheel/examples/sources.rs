@@ -3,6 +3,8 @@
 //! Three replicas serve prices. One is often slow, then one fails half of its calls, then all are down. Time is virtual, and
 //! random numbers are seeded, so it always prints the same: `cargo run -p rewheel --example sources --features cache`.
 
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
 use rewheel::{
     CircuitBreaker, Clock, Failover, Hedge, LastGood, ManualClock, OutlierEjection, Pipeline,
     Random, RetryBudget, SafeToRepeat, millis, minutes, seconds,

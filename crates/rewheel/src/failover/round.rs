@@ -195,8 +195,9 @@ fn outcome_of<E>(error: &Error<E>) -> Option<Outcome> {
     if error.attempts() == 0 {
         return None;
     }
-    match error.category() {
-        Category::Rejected => Some(Outcome::Success),
-        category => category.blames_dependency().then_some(Outcome::Failure),
+    let category = error.category();
+    if category == Category::Rejected {
+        return Some(Outcome::Success);
     }
+    category.blames_dependency().then_some(Outcome::Failure)
 }

@@ -150,7 +150,7 @@ mod tests {
     use std::time::Duration;
 
     fn latencies(percentile: f64, window: u32) -> Latencies {
-        let percentile = Ratio::new(percentile).unwrap();
+        let percentile = Ratio::new(percentile).expect("a share");
         Latencies::new(percentile, window, 20, Duration::from_nanos(1))
     }
 

@@ -1,7 +1,5 @@
 //! A thousand callers at the same time through a cache, a hedge, a breaker and a bulkhead.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use rewheel::{
     BreakerState, Bulkhead, CircuitBreaker, Clock, Freshness, Hedge, LastGood, ManualClock,
     Pipeline, Random, RetryBudget, SafeToRepeat, millis, seconds,

@@ -1,7 +1,5 @@
 //! What is returned, and from where.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use crate::{
     Category, Class, Classify, Error, Event, Freshness, GiveUpReason, Good, LastGood,
     LastGoodBuilder, ManualClock, Observer, Pipeline, Retry, Retryable, millis, seconds,

@@ -1,7 +1,5 @@
 //! Many callers that want the same value at the same time.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use crate::{
     CancelToken, Freshness, GiveUpReason, Good, LastGood, ManualClock, Pipeline, Retry, millis,
     seconds,
