@@ -39,6 +39,14 @@ impl OwnedPermit {
     }
 }
 
+impl OwnedPermit {
+    /// As [`record`](OwnedPermit::record), for a result that is classified already.
+    pub(crate) fn finish_class(self, class: Option<&Class>) {
+        let outcome = class.and_then(|class| self.machine.judge_class(class));
+        self.finish(outcome);
+    }
+}
+
 macro_rules! recording {
     ($permit:ty) => {
         impl $permit {
@@ -59,12 +67,6 @@ macro_rules! recording {
             #[inline]
             pub fn failure(self) {
                 self.finish(Some(Outcome::Failure));
-            }
-
-            /// As [`record`](Self::record), for a result that is classified already.
-            pub(crate) fn finish_class(self, class: Option<&Class>) {
-                let outcome = class.and_then(|class| self.machine.judge_class(class));
-                self.finish(outcome);
             }
 
             #[inline]

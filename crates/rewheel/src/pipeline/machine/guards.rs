@@ -6,7 +6,7 @@ use crate::breaker::Outcome;
 use crate::bulkhead::{self, Bulkhead};
 use crate::classify::{Class, Classify};
 use crate::clock::Moment;
-use crate::error::{GiveUpReason, Refused};
+use crate::error::Refused;
 use crate::limiter::{self, Admission, RateLimiter};
 use crate::pipeline::guard::Guard;
 use crate::pipeline::keyed::{Entered, Policies};
@@ -25,6 +25,7 @@ pub(in crate::pipeline) enum Held {
     KeyedBulkheadLine(Bulkhead, bulkhead::Waiting),
     KeyedLimiterLine(RateLimiter, limiter::Waiting),
     /// A chaos policy keeps the call until then.
+    #[cfg_attr(not(feature = "chaos"), expect(dead_code, reason = "only a chaos step makes it"))]
     Chaos(Moment),
 }
 
@@ -35,6 +36,7 @@ pub(super) enum Passage {
     /// Ask again then, or when woken.
     Later(Moment),
     /// The call fails as if it had been made.
+    #[cfg_attr(not(feature = "chaos"), expect(dead_code, reason = "only a chaos step makes it"))]
     Failed(Refused),
 }
 
@@ -86,7 +88,7 @@ impl Machine {
             Guard::Chaos(chaos) => match chaos.draw() {
                 None => Passage::Entered,
                 Some(crate::chaos::Fault::Fail) => {
-                    Passage::Failed(Refused::new(GiveUpReason::Chaos, None))
+                    Passage::Failed(Refused::new(crate::GiveUpReason::Chaos, None))
                 }
                 Some(crate::chaos::Fault::Until(at)) => {
                     let at = plan.clock.convert(at, chaos.clock());
