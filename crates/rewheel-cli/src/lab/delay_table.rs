@@ -1,4 +1,4 @@
-//! Shows the delays of retry policies as tables and as plots.
+//! Shows the delays of retry policies as tables with plots.
 
 use super::{millis, only_retry};
 use crate::args::DelayArgs;

@@ -28,7 +28,8 @@ fn lab(args: &[&str]) -> Value {
 
 #[track_caller]
 fn check_rows(document: &Value, scenario: &str, rows: usize) {
-    let fields: Vec<_> = document.as_object().unwrap().keys().collect();
+    let mut fields: Vec<_> = document.as_object().unwrap().keys().collect();
+    fields.sort();
     assert_eq!(fields, ["rows", "scenario"]);
     assert_eq!(document["scenario"], scenario);
     let all = document["rows"].as_array().unwrap();
