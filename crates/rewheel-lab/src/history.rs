@@ -128,6 +128,13 @@ impl History {
         self.jobs.iter().flat_map(|job| &job.attempts)
     }
 
+    /// Returns the mean time from submit to end.
+    pub(crate) fn time_mean(&self) -> Duration {
+        let time = |job: &PastJob| Some(job.ended()?.saturating_sub(job.submitted));
+        let times: Vec<Duration> = self.jobs.iter().filter_map(time).collect();
+        times.iter().sum::<Duration>().checked_div(times.len() as u32).unwrap_or_default()
+    }
+
     /// Returns the row of these jobs, with the same numbers as for simulated calls. `outage_end` is the end of the last outage.
     pub(crate) fn row(&self, name: &str, outage_end: Option<Duration>) -> Row {
         let mut seconds = vec![Second::default(); self.lasts.as_secs() as usize + 1];

@@ -207,12 +207,13 @@ fn bars(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::html;
-    use crate::{Contention, Scenario};
+    use crate::{Contention, Fault, Scenario};
     use rewheel::seconds;
 
     #[test]
     fn a_page_has_a_chart_for_each_policy_and_loads_nothing() {
-        let scenario = Scenario { lasts: seconds(60), ..Scenario::outage() };
+        let outage = Some((seconds(2)..seconds(4), Fault::Hangs));
+        let scenario = Scenario { lasts: seconds(12), rate: 50, outage, ..Scenario::outage() };
         let page = html(&scenario.run().unwrap());
         assert_eq!(page.matches("<svg").count(), 2 * scenario.policies.len());
         assert!(page.contains("prefers-color-scheme: dark"));

@@ -1,8 +1,10 @@
 //! Simulates how an engine works off a backlog of jobs after the service behind them was down.
 
+mod jobs;
 mod nodes;
 
-use self::nodes::{Fleet, Jobs, Ticket};
+use self::jobs::Jobs;
+use self::nodes::{Fleet, Ticket};
 use crate::chance::Chance;
 use crate::dependency::{Dependency, Fault, Line};
 use crate::outcome::{Outcome, Second};

@@ -1,4 +1,4 @@
-//! Shows the delays of retry policies as tables and as plots.
+//! Shows the delays of retry policies as tables with plots.
 
 use super::{millis, only_retry};
 use crate::args::DelayArgs;
@@ -11,8 +11,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Shown if no policy is named.
-const PRESETS: [&str; 5] =
-    ["default", "external_api", "internal_service", "database", "non_critical"];
+const PRESETS: [&str; 4] = ["external_api", "internal_service", "database", "non_critical"];
 
 /// The width of the plot.
 const COLUMNS: usize = 48;

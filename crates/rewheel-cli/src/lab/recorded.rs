@@ -1,4 +1,4 @@
-//! Reads the recorded attempts of a kind from a store, and replays them.
+//! Replays the recorded attempts of a kind of jobs.
 
 use crate::cli_error::{CliError, exit};
 use crate::local;

@@ -46,8 +46,13 @@ fn more_attempts_help_against_independent_failures() {
 
 #[test]
 fn three_layers_of_retries_multiply_without_the_guard() {
-    let scenario =
-        Scenario { outage: None, failure_ratio: 1.0, lasts: seconds(10), ..Scenario::fleet() };
+    let scenario = Scenario {
+        outage: None,
+        failure_ratio: 1.0,
+        capacity: 10_000,
+        lasts: seconds(10),
+        ..Scenario::fleet()
+    };
     let report = scenario.run().unwrap();
     let policy = "3 attempts, exponential 100ms max 10s";
     let with = row(&report, &format!("{policy}; with guard"));

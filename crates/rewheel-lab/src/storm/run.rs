@@ -1,4 +1,4 @@
-//! Runs a storm: calls arrive, go through their client's policies, and reach the dependency.
+//! Runs the calls of a storm: each goes through the policies of its client to the dependency.
 
 use super::Storm;
 use crate::chance::Chance;
