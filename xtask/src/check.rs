@@ -40,7 +40,7 @@ fn clippy(repository: &Repository) -> Result<()> {
 }
 
 /// Crates with one feature or none: all features at once hide what only one of them needs.
-const FEATURES_ALONE: [&str; 11] = [
+const FEATURES_ALONE: [&str; 12] = [
     "-p rewheel --tests",
     "-p rewheel-stores",
     "-p rewheel-stores --features sqlite",
