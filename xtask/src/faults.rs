@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 
 use crate::repository::{self, Repository};
-use crate::services::Session;
+use crate::services::{self, Session};
 
 /// The number of seeds that CI simulates.
 const SEEDS: &str = "1000";
@@ -86,6 +86,9 @@ pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
         .collect();
     let features = features.join(" ");
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
+    for store in ["mysql", "redis"].into_iter().filter(|store| uses(store)) {
+        services::ensure_installed(repository, &format!("test-{store}"))?;
+    }
     // One after the other, because they measure time.
     chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
     for (variable, value) in [("REWHEEL_KILLS", KILLS), ("REWHEEL_CHAOS_SECONDS", SECONDS)] {

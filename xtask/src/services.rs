@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::packages;
 use crate::repository::Repository;
 
 pub(crate) use self::postgres::BIN as POSTGRES_BIN;
@@ -38,6 +39,8 @@ struct Service {
     harm: &'static str,
     /// Returns whether its programs are installed.
     installed: fn(&Repository) -> Result<bool>,
+    /// The Debian packages with these programs.
+    packages: &'static [&'static str],
     /// Returns the address of the server that `start` started, if it still runs.
     running: fn(&Repository) -> Result<Option<String>>,
     /// Starts a server with its own data, and returns its address.
@@ -75,6 +78,28 @@ pub(crate) fn down(repository: &Repository) -> Result<()> {
         println!("# {}: {}", service.name, if was.is_some() { "stopped" } else { "did not run" });
     }
     Ok(())
+}
+
+/// Installs the programs of the services whose features begin with a name, if that is permitted, for tests that start servers of their own.
+///
+/// # Errors
+///
+/// Fails if they are missing: a test without its server would pass and test nothing.
+pub(crate) fn ensure_installed(repository: &Repository, features: &str) -> Result<()> {
+    for service in ALL.iter().filter(|service| service.feature.starts_with(features)) {
+        service.ensure_installed(repository)?;
+    }
+    Ok(())
+}
+
+impl Service {
+    fn ensure_installed(&self, repository: &Repository) -> Result<()> {
+        if (self.installed)(repository)? {
+            return Ok(());
+        }
+        packages::install(repository, self.packages)
+            .with_context(|| format!("not tested: {}", self.harm))
+    }
 }
 
 /// Starts the named service, reports it, waits until the parent process is gone, then stops it.
@@ -255,6 +280,14 @@ mod tests {
         assert_eq!(own(None), None);
         assert_eq!(own(Some(" ".to_owned())), None);
         assert_eq!(own(Some("postgres://x".to_owned())), Some("postgres://x".to_owned()));
+    }
+
+    #[test]
+    fn a_program_that_is_installed_is_not_installed_again() {
+        let there = Service { installed: |_| Ok(true), packages: &[], ..mariadb::SERVICE };
+        there.ensure_installed(&Repository::of_this_run().unwrap()).unwrap();
+        let all_name_packages = ALL.iter().all(|service| !service.packages.is_empty());
+        assert!(all_name_packages, "the others could not be installed");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) const SERVICE: Service = Service {
     subject: "MySQL/MariaDB store",
     harm: "MariaDB that is killed",
     installed: |_| Ok(programs().is_some()),
+    packages: &["mariadb-server"],
     running,
     start,
     stop,
@@ -78,7 +79,7 @@ fn running(repository: &Repository) -> Result<Option<String>> {
 
 fn start(repository: &Repository) -> Result<String> {
     if programs().is_none() {
-        packages::install(repository, &["mariadb-server"])?;
+        packages::install(repository, SERVICE.packages)?;
     }
     let (server, install) = programs().context("MariaDB is installed, but where?")?;
     // Delete what a crashed machine left behind.

@@ -19,6 +19,7 @@ pub(super) const SERVICE: Service = Service {
     subject: "PostgreSQL store",
     harm: "PostgreSQL that is restarted or has no connection left",
     installed: |repository| Ok(Programs::find(repository)?.is_some()),
+    packages: &["postgresql"],
     running,
     start,
     stop,
@@ -86,7 +87,7 @@ fn start(repository: &Repository) -> Result<String> {
     let programs = match Programs::find(repository)? {
         Some(programs) => programs,
         None => {
-            packages::install(repository, &["postgresql"])?;
+            packages::install(repository, SERVICE.packages)?;
             Programs::find(repository)?.context("PostgreSQL is installed, but where?")?
         }
     };

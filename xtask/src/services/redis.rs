@@ -19,6 +19,7 @@ pub(super) const SERVICE: Service = Service {
     subject: "Redis store",
     harm: "Redis that is killed, full or has other settings",
     installed: |_| Ok(program().is_some()),
+    packages: &["redis-server"],
     running,
     start,
     stop,
@@ -66,7 +67,7 @@ fn running(repository: &Repository) -> Result<Option<String>> {
 
 fn start(repository: &Repository) -> Result<String> {
     if program().is_none() {
-        packages::install(repository, &["redis-server"])?;
+        packages::install(repository, SERVICE.packages)?;
     }
     let program = program().context("Redis is installed, but where?")?;
     // Delete what a crashed machine left behind.

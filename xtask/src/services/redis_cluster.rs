@@ -19,6 +19,7 @@ pub(super) const SERVICE: Service = Service {
     subject: "Redis store in a cluster",
     harm: "Redis Cluster whose nodes are killed",
     installed: |_| Ok(program().is_some() && cli().is_some()),
+    packages: &["redis-server", "redis-tools"],
     running,
     start,
     stop,
@@ -64,7 +65,7 @@ fn running(repository: &Repository) -> Result<Option<String>> {
 
 fn start(repository: &Repository) -> Result<String> {
     if program().is_none() || cli().is_none() {
-        packages::install(repository, &["redis-server", "redis-tools"])?;
+        packages::install(repository, SERVICE.packages)?;
     }
     let program = program().context("Redis is installed, but where?")?;
     let cli = cli().context("redis-cli is installed, but where?")?;

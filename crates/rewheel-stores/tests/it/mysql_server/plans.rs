@@ -98,7 +98,7 @@ async fn complaints(connection: &mut Conn) -> Vec<String> {
             let is_large = !table.is_empty() && !table.starts_with('<') && !SMALL.contains(&table);
             let estimate = estimate(&row);
             // A range that a limit ends soon is estimated as a whole; a whole index is estimated up to the limit.
-            let is_ended = access.as_deref() != Some("index") && sql.contains("LIMIT ?");
+            let is_ended = access.as_deref() != Some("index") && sql.contains("LIMIT");
             let reads_many = estimate > ROWS_MAX && !is_ended;
             let scans = access.as_deref() == Some("ALL") || reads_many;
             if is_large && (scans || extra.contains("filesort")) {
