@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::config::{AdminToken, Config, PublicUrl};
 use crate::rest::router;
 use crate::tokens::{make, stored};
+use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request};
 use rewheel::Category;
@@ -22,6 +23,7 @@ pub(super) const ADMIN: &str = "0123456789abcdef0123456789abcdef";
 pub(super) struct Site {
     pub(super) app: Arc<App>,
     pub(super) engine: Engine,
+    pub(super) router: Router,
 }
 
 impl Site {
@@ -67,7 +69,8 @@ impl Site {
             .unwrap();
         let app = Arc::new(App::new(config));
         app.started(engine.clone());
-        Site { app, engine }
+        let router = router(Arc::clone(&app));
+        Site { app, engine, router }
     }
 
     /// Creates a token, and returns its text.
@@ -92,7 +95,7 @@ impl Site {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        let response = router(Arc::clone(&self.app)).oneshot(request).await.unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, bytes) = (response.status(), response.into_body());
         let bytes = axum::body::to_bytes(bytes, usize::MAX).await.unwrap();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -101,7 +104,7 @@ impl Site {
     }
 
     pub(super) fn browser(&self) -> Browser {
-        Browser { app: Arc::clone(&self.app), cookies: BTreeMap::new(), more: Vec::new() }
+        Browser { router: self.router.clone(), cookies: BTreeMap::new(), more: Vec::new() }
     }
 
     /// Returns a browser that is signed in.
@@ -118,7 +121,7 @@ impl Site {
 /// A browser with its cookies.
 #[derive(Clone)]
 pub(super) struct Browser {
-    app: Arc<App>,
+    router: Router,
     pub(super) cookies: BTreeMap<String, String>,
     pub(super) more: Vec<(&'static str, String)>,
 }
@@ -164,7 +167,7 @@ impl Browser {
             request = request.header(*name, value);
         }
         let request = request.body(Body::from(body)).unwrap();
-        let response = router(Arc::clone(&self.app)).oneshot(request).await.unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         for set in parts.headers.get_all("set-cookie") {
             let (pair, _) = set.to_str().unwrap().split_once(';').unwrap();

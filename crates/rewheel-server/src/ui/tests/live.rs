@@ -1,18 +1,16 @@
 //! Tests the stream that tells open pages about changes.
 
 use super::browser::{ADMIN, Site};
-use crate::rest::router;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, Request};
 use axum::response::Response;
 use futures_util::StreamExt;
-use std::sync::Arc;
 use tower::ServiceExt;
 
 async fn listen(site: &Site, session: &str) -> Response {
     let request = Request::get("/ui/live").header("cookie", format!("rewheel_session={session}"));
     let request = request.body(Body::empty()).unwrap();
-    router(Arc::clone(&site.app)).oneshot(request).await.unwrap()
+    site.router.clone().oneshot(request).await.unwrap()
 }
 
 async fn next(stream: &mut BodyDataStream) -> Option<String> {
