@@ -55,9 +55,12 @@ fn code(text: &str) -> String {
     parts.split('`').enumerate().map(part).collect()
 }
 
+/// The head of a column, whether it is shown, and the cell of a row.
+type Column = (&'static str, bool, fn(&Row) -> String);
+
 fn table(report: &Report) -> String {
     let has = |some: fn(&Row) -> bool| report.rows.iter().any(some);
-    let columns: [(&str, bool, fn(&Row) -> String); 8] = [
+    let columns: [Column; 8] = [
         ("calls", true, |row| number(row.calls)),
         ("completed", has(|row| row.completed.is_some()), |row| time(row.completed)),
         ("succeeded", true, |row| percent(row.success)),

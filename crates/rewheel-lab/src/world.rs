@@ -256,7 +256,7 @@ mod tests {
         let (of_world, of_log) = (&world, &log);
         let call = |number: u32| async move {
             // Odd ones wait for the clock of the policies.
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 of_world.sleep(millis(25)).await;
             } else {
                 Clock::from(of_world.clock()).sleep(millis(25)).await;

@@ -1,7 +1,5 @@
 //! Compares simulations with the formulas of queueing theory and of probability.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use rewheel::{Pipeline, Retry, millis, seconds};
 use rewheel_lab::{Dependency, Latency, Outcome, Storm};
 

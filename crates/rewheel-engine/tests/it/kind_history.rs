@@ -106,12 +106,9 @@ async fn the_number_of_statements_does_not_depend_on_the_number_of_jobs() -> Tes
     let calls: Arc<Mutex<BTreeMap<&str, u32>>> = Arc::default();
     let noted = Arc::clone(&calls);
     let counted = FaultyStore::with_faults(Arc::clone(&memory) as Arc<dyn Store>, move |verb| {
-        let name = match verb {
-            Verb::ReportHistory => Some("report"),
-            Verb::History => Some("read"),
-            Verb::FoldHistory => Some("fold"),
-            _ => None,
-        };
+        let names =
+            [(Verb::ReportHistory, "report"), (Verb::History, "read"), (Verb::FoldHistory, "fold")];
+        let name = names.into_iter().find_map(|(one, name)| (one == verb).then_some(name));
         if let (Some(name), Ok(mut calls)) = (name, noted.lock()) {
             *calls.entry(name).or_default() += 1;
         }

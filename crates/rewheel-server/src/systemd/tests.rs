@@ -16,9 +16,9 @@ struct Receiver {
 
 impl Receiver {
     fn open() -> Receiver {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-        socket.set_nonblocking(true).unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = UnixDatagram::bind(folder.path().join("notify")).expect("a socket");
+        socket.set_nonblocking(true).expect("a socket that does not block");
         Receiver { socket, folder }
     }
 
@@ -31,7 +31,7 @@ impl Receiver {
         let mut buffer = [0; 64];
         let mut heard = Vec::new();
         while let Ok(length) = self.socket.recv(&mut buffer) {
-            heard.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
+            heard.push(String::from_utf8(buffer[..length].to_vec()).expect("text"));
         }
         heard
     }
@@ -57,7 +57,7 @@ fn an_abstract_name_works() {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
     let socket = UnixDatagram::bind_addr(&address).unwrap();
     Systemd::of(Some(format!("@{name}").into()), None, None).say("READY=1");
-    socket.set_nonblocking(true).unwrap();
+    socket.set_nonblocking(true).expect("a socket that does not block");
     let mut buffer = [0; 64];
     assert_eq!(socket.recv(&mut buffer).unwrap(), "READY=1".len());
 }

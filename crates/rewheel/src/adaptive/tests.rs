@@ -1,7 +1,5 @@
 //! Tests of the adaptive limit.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 #[cfg(not(loom))]
 mod simulated;
 #[cfg(not(loom))]

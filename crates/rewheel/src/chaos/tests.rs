@@ -44,7 +44,7 @@ async fn it_does_nothing_until_it_is_switched_on_and_after_its_switch_is_dropped
 fn it_ends_by_itself_even_if_its_switch_is_never_dropped() {
     let clock = ManualClock::new();
     let chaos = chaos(&clock).fail(1.0).build();
-    std::mem::forget(chaos.switch_on(Chaos::ON_MAX));
+    let _held_for_ever = std::mem::ManuallyDrop::new(chaos.switch_on(Chaos::ON_MAX));
     clock.advance(Chaos::ON_MAX - millis(1));
     assert!(chaos.is_on());
     clock.advance(millis(1));

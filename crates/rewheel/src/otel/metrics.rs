@@ -344,10 +344,12 @@ impl Metrics {
     }
 
     fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
-        let policy = match by {
-            GiveUpReason::BulkheadFull => "bulkhead",
-            GiveUpReason::ConcurrencyLimited => "adaptive_limit",
-            _ => "rate_limiter",
+        let policy = if by == GiveUpReason::BulkheadFull {
+            "bulkhead"
+        } else if by == GiveUpReason::ConcurrencyLimited {
+            "adaptive_limit"
+        } else {
+            "rate_limiter"
         };
         if by == GiveUpReason::RateLimited {
             self.allowed.add(1, &[self.names.label(name)]);

@@ -1,7 +1,5 @@
 //! Tests of the client throttle: its formula, its window, and what counts.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use super::ClientThrottle;
 use super::window::Window;
 use crate::classify::{Category, Class, Classify};

@@ -73,7 +73,7 @@ async fn who_is_revoked_hears_no_more_and_waits_no_more() {
     let mut config = config();
     let worker = serde_json::from_str(r#"{"runner":"worker"}"#).unwrap();
     config.kinds.insert(rewheel_core::KindName::parse("parcel").unwrap(), worker);
-    served(config, async |api| {
+    let served = served(config, async |api| {
         let admin = make(&api, "", "ops", "admin").await;
         let (reader, worker) = (
             make(&api, &admin, "reader", "read").await,
@@ -102,8 +102,8 @@ async fn who_is_revoked_hears_no_more_and_waits_no_more() {
         rest.await.expect("the events end");
         let again = send(&api, &reader, Method::GET, "/v1/jobs", &Value::Null).await;
         assert_eq!(again.problem(), "unauthorized");
-    })
-    .await;
+    });
+    Box::pin(served).await;
 }
 
 #[tokio::test]
