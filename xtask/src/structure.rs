@@ -24,7 +24,7 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     findings.extend(leftovers::check(&files));
     findings.extend(plain_words::check(&files));
     findings.extend(decisions::check(&files));
-    findings.extend(links::check(&files));
+    findings.extend(links::check(&files, &repository.files()?));
     findings.extend(doc_examples::check(&files));
     findings.extend(stores::check(&files));
     findings.extend(crate_edges::check(repository)?);
@@ -98,8 +98,9 @@ mod tests {
 
     #[test]
     fn every_link_of_this_repository_leads_somewhere_and_a_test_compiles_every_page() {
-        let files = read_files(&Repository::of_this_run().unwrap()).unwrap();
-        assert_eq!(links::check(&files), []);
+        let repository = Repository::of_this_run().unwrap();
+        let files = read_files(&repository).unwrap();
+        assert_eq!(links::check(&files, &repository.files().unwrap()), []);
         assert_eq!(doc_examples::check(&files), []);
     }
 }

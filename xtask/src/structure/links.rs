@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, TextFile, numbered};
 
-pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
+/// `paths` names all files, also those that are no text, such as images.
+pub(super) fn check(files: &[TextFile], paths: &[String]) -> Vec<Finding> {
     let pages: Vec<&TextFile> = files.iter().filter(|file| file.path.ends_with(".md")).collect();
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         pages.iter().map(|page| (page.path.as_str(), anchors(&page.text))).collect();
     let mut findings = Vec::new();
     for page in pages {
         for (line, target) in targets(&page.text) {
-            if let Some(advice) = problem(&page.path, target, files, &anchors) {
+            if let Some(advice) = problem(&page.path, target, paths, &anchors) {
                 findings.push(Finding { path: page.path.clone(), line, advice });
             }
         }
@@ -22,13 +23,13 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
 fn problem(
     page: &str,
     target: &str,
-    files: &[TextFile],
+    paths: &[String],
     anchors: &BTreeMap<&str, BTreeSet<String>>,
 ) -> Option<String> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = if path.is_empty() { page.to_owned() } else { resolved(page, path)? };
     let folder = format!("{path}/");
-    let exists = files.iter().any(|file| file.path == path || file.path.starts_with(&folder));
+    let exists = paths.iter().any(|file| *file == path || file.starts_with(&folder));
     if !exists {
         return Some(format!("the link to `{target}` leads to no file: there is no `{path}`"));
     }
@@ -114,13 +115,15 @@ mod tests {
             file("docs/images/demo.svg", "<svg/>"),
             file("README.md", "# Rewheel\n"),
         ];
-        places(&check(&files))
+        let mut paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+        paths.push("docs/images/page.png".to_owned());
+        places(&check(&files, &paths))
     }
 
     #[test]
     fn links_to_files_folders_and_headings_pass() {
         let text = "# Page\n[a](other.md) [b](../README.md#rewheel) [c](#page) [d](images/)\n\
-                    ![e](images/demo.svg) <img src=\"images/demo.svg\">\n\
+                    ![e](images/page.png) <img src=\"images/demo.svg\">\n\
                     [f](other.md#jobs-list-and-more) [g](other.md#twice-1) [h](https://x.example/y)\n\
                     [i]: other.md\n";
         assert_eq!(check_page(text), [""; 0]);

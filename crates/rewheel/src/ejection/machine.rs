@@ -12,8 +12,8 @@ use std::time::Duration;
 pub(crate) struct Ejections {
     rules: OutlierEjection,
     targets: Box<[Target]>,
-    /// How often each target was left out lately. Locked by whoever leaves out a target, so that two of them cannot both be
-    /// the last that may.
+    /// How often each target was left out lately. A call that leaves out a target holds the lock, so that two
+    /// calls cannot both leave out the last allowed target.
     times: Mutex<Box<[u32]>>,
 }
 

@@ -68,7 +68,7 @@ async fn a_list_is_filtered() {
             let idle = api.get(&format!("/v1/jobs?holder={holder}")).await;
             assert_eq!((idle.status, &idle.body["items"]), (200, &json!([])), "{holder}");
         }
-        assert_eq!(api.get("/v1/jobs?holder=nobody").await.problem(), "not_found");
+        assert_eq!(api.get("/v1/jobs?holder=unknown").await.problem(), "not_found");
     })
     .await;
 }
