@@ -434,8 +434,6 @@ impl Engine {
         for ended in self.end_loops() {
             let _ = ended.await;
         }
-        // The results of the last attempts.
-        kind_history::report(shared).await;
         let holder = shared.holder();
         if let Err(error) = housekeeping::give_back_all(shared, holder).await {
             tracing::warn!(%error, "failed to release claimed jobs: other nodes take them over when the lease expires");
@@ -443,6 +441,8 @@ impl Engine {
         if let Err(error) = shared.store.leave(holder).await {
             tracing::warn!(%error, "this node failed to deregister: its lease expires by itself");
         }
+        // The results of the last attempts. Last, because jobs of other nodes do not wait for it.
+        kind_history::report(shared).await;
         let given_back = (shared.leases.given_back() - returned).saturating_sub(abandoned);
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }

@@ -31,14 +31,15 @@ const SHARED_FOR: Duration = Duration::from_secs(2);
 /// What this node has counted. It outlives a restart of the loop.
 #[derive(Debug)]
 pub(crate) struct HistoryBook {
-    reporter: HolderId,
     counted: Mutex<Counted>,
     /// The rows that were read last. Held during the request to the store: concurrent requests share the result.
     read: tokio::sync::Mutex<Option<(Moment, Arc<ReadRows>)>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counted {
+    /// Whose rows these are: a report replaces the row of the same reporter and minute.
+    reporter: HolderId,
     /// What the counters showed at the last look.
     before: BTreeMap<Option<KindName>, KindCounts>,
     /// The current minute, and earlier ones that the store does not have yet.
@@ -60,14 +61,28 @@ struct ReadRows {
 
 impl HistoryBook {
     pub(crate) fn new(reporter: HolderId) -> HistoryBook {
-        HistoryBook { reporter, counted: Mutex::default(), read: tokio::sync::Mutex::default() }
+        let (before, minutes) = (BTreeMap::new(), BTreeMap::new());
+        let counted = Mutex::new(Counted { reporter, before, minutes });
+        HistoryBook { counted, read: tokio::sync::Mutex::default() }
     }
 
     /// Adds what the counters have grown by to the current minute. Returns the rows that the store does not have.
-    fn collect(&self, meters: &Meters, now: Timestamp) -> Vec<HistoryRow> {
+    ///
+    /// If the store's clock was set back, this node may have reported the current minute before: `anew` becomes the reporter, because a row
+    /// of the old one would replace what is known of that minute.
+    fn collect(
+        &self,
+        meters: &Meters,
+        now: Timestamp,
+        anew: impl FnOnce() -> HolderId,
+    ) -> Vec<HistoryRow> {
         let start = HistorySlot::start_of(now);
         let mut counted = lock(&self.counted);
-        let Counted { before, minutes } = &mut *counted;
+        let Counted { reporter, before, minutes } = &mut *counted;
+        if minutes.last_key_value().is_some_and(|(latest, _)| *latest > start) {
+            minutes.clear();
+            *reporter = anew();
+        }
         minutes.retain(|minute, _| now.since(*minute) < HistoryRow::LATE_MAX);
         let minute = minutes
             .entry(start)
@@ -89,7 +104,7 @@ impl HistoryBook {
             before.insert(kind, total);
         }
         let unsent = minutes.iter().filter(|(_, minute)| minute.is_new);
-        let reporter = self.reporter;
+        let reporter = *reporter;
         unsent
             .map(|(start, minute)| HistoryRow {
                 start: *start,
@@ -144,7 +159,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancelToken) {
 pub(crate) async fn report(shared: &Shared) {
     let (book, meters) = (&shared.reports.history, &shared.reports.meters);
     let Some(now) = meters.store_now(shared.clock.now()) else { return };
-    let rows = book.collect(meters, now);
+    let rows = book.collect(meters, now, || shared.new_holder_id());
     if rows.is_empty() {
         return;
     }
@@ -178,9 +193,13 @@ async fn fold(shared: &Shared, window: Duration) -> StoreResult<()> {
             for fold in HistoryFold::due(&rows[..known], page.now) {
                 shared.store.fold_history(&fold).await?;
             }
-            rows.drain(..known);
             if is_last {
                 break;
+            }
+            if known > 0 {
+                // The rest of its slot is read again with the next page: another node may merge the slot in the meantime.
+                scan.after = Some(rows[known - 1].position());
+                rows.clear();
             }
         }
     }

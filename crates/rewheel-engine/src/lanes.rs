@@ -24,6 +24,8 @@ pub(crate) const LANES_READ: usize = 1_000;
 pub(crate) struct LaneCache {
     clock: Clock,
     poll: PollInterval,
+    /// How long the look that is under way, or the last one, took.
+    look: Duration,
     kinds: Vec<KindName>,
     times: LaneTimes,
     /// Lanes to read again before the next claim.
@@ -71,6 +73,7 @@ impl LaneCache {
             next_page: clock.now(),
             clock,
             poll: PollInterval::new(poll, store),
+            look: Duration::ZERO,
             kinds: Vec::new(),
             times: LaneTimes::default(),
             changed: BTreeMap::new(),
@@ -133,7 +136,9 @@ impl LaneCache {
         }
         self.read_changed(store).await?;
         if self.listing == Listing::No && self.next_page <= self.clock.now() {
+            let began = self.clock.now();
             self.look_for_unreported(store).await?;
+            self.look = self.clock.now().since(began);
         }
         if self.listing != Listing::No || self.next_page <= self.clock.now() {
             self.read_page(store).await?;
@@ -200,7 +205,9 @@ impl LaneCache {
         let began = self.clock.now();
         let heads = store.lanes(&self.kinds, self.after.as_ref(), LANES_READ).await?;
         let now = self.clock.now();
-        self.poll.took(now.since(began));
+        // All pages that the look has led to, not only the last one.
+        self.look = self.look.saturating_add(now.since(began));
+        self.poll.took(self.look);
         if self.listing == Listing::No {
             let is_news = |head: &&LaneHead| {
                 let is_known = self.times.is_due(&head.lane, now);

@@ -286,6 +286,16 @@ impl Bulk {
         if let Some(kind) = self.selection.filter.kinds.iter().find(|kind| kind.is_reserved()) {
             return wrong("kind", format!("cannot be {kind}: its jobs are internal to the engine"));
         }
+        let attempts = self.selection.filter.attempts;
+        if attempts.is_some_and(|range| range.least > range.most) {
+            return wrong("attempt", "is a range that no number is in".to_owned());
+        }
+        let incidents = [&self.selection.incident, &self.selection.filter.incident];
+        if let [Some(one), Some(other)] = incidents
+            && one != other
+        {
+            return wrong("incident", format!("cannot be {one} and {other}: name one incident"));
+        }
         let fits = |state: &State| {
             verb.states().contains(state) || verb.what(None).leads_to(*state).is_some()
         };

@@ -112,7 +112,9 @@ fn says(job: &Job, text: &str) -> bool {
 /// assert!(several.has(4) && !several.has(3));
 /// assert_eq!("3".parse::<AttemptRange>()?, AttemptRange { least: 3, most: 3 });
 /// assert_eq!(several.to_string(), ">=4");
-/// assert!("many".parse::<AttemptRange>().is_err());
+/// assert_eq!("2-5".parse::<AttemptRange>()?, AttemptRange { least: 2, most: 5 });
+/// assert_eq!(AttemptRange { least: 2, most: 5 }.to_string(), "2-5");
+/// assert!("many".parse::<AttemptRange>().is_err() && "5-2".parse::<AttemptRange>().is_err());
 /// # Ok::<(), rewheel_core::store::AttemptRangeError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +127,7 @@ pub struct AttemptRange {
 
 /// Error: the text is not a number of attempts, or no number matches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be a number of attempts such as `3`, `>3`, `>=3`, `<3` or `<=3`")]
+#[error("must be a number of attempts such as `3`, `>3`, `>=3`, `<3`, `<=3` or `2-5`")]
 pub struct AttemptRangeError;
 
 impl AttemptRange {
@@ -139,6 +141,18 @@ impl FromStr for AttemptRange {
     type Err = AttemptRangeError;
 
     fn from_str(text: &str) -> Result<AttemptRange, AttemptRangeError> {
+        if let Some((least, most)) = text.split_once('-') {
+            let number = |text: &str| {
+                let is_plain = text.starts_with(|c: char| c.is_ascii_digit());
+                text.parse().ok().filter(|_| is_plain).ok_or(AttemptRangeError)
+            };
+            let (least, most) = (number(least)?, number(most)?);
+            return if least <= most {
+                Ok(AttemptRange { least, most })
+            } else {
+                Err(AttemptRangeError)
+            };
+        }
         let (sign, digits) =
             text.split_at(text.len() - text.trim_start_matches(['<', '>', '=']).len());
         let is_plain = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -163,7 +177,9 @@ impl fmt::Display for AttemptRange {
         match (self.least, self.most) {
             (least, most) if least == most => write!(f, "{least}"),
             (0, most) => write!(f, "<={most}"),
-            (least, _) => write!(f, ">={least}"),
+            (least, u32::MAX) => write!(f, ">={least}"),
+            // An operation stores this text: it must not select more than the range does.
+            (least, most) => write!(f, "{least}-{most}"),
         }
     }
 }

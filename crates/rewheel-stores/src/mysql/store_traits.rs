@@ -6,7 +6,7 @@ use super::job_columns::Payload;
 use super::verbs::aside::{Aside, AsideAfter};
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
-use super::verbs::sweep::{CLAIMS_READ as CLAIMS_RAISED, Swept};
+use super::verbs::sweep::{Budget, CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
     aside, audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
     lane_heads, lease, limits, read, reserve, results, risks, sample, settle, sweep,
@@ -47,10 +47,14 @@ impl MysqlStore {
     }
 
     /// Moves the jobs of a page of long claims out of the range that claims read. Returns where the next page begins.
-    async fn set_aside(&self, page: AsideAfter) -> StoreResult<Option<AsideAfter>> {
+    async fn set_aside(
+        &self,
+        page: AsideAfter,
+        budget: &mut Budget,
+    ) -> StoreResult<Option<AsideAfter>> {
         let Aside { next, stuck } = write!(self, tx => aside::set_long_leases_aside(tx, page))?;
         if !stuck.is_empty() {
-            read!(self, tx => aside::set_aside_alone(tx, &stuck))?;
+            read!(self, tx => aside::set_aside_alone(tx, &stuck, budget))?;
         }
         Ok(next)
     }
@@ -218,9 +222,14 @@ impl LeaseStore for MysqlStore {
             }
         }
         let mut after = Some((i64::MIN, i64::MIN));
+        // For all pages together: the events of the sweep wait for this.
+        let mut budget = Budget::quarter_of(self.shared.timeout);
         for _ in 0..ASIDE_ROUNDS_MAX {
             let Some(page) = after else { break };
-            after = self.set_aside(page).await.unwrap_or_else(|error| {
+            if budget.is_spent().await {
+                break;
+            }
+            after = self.set_aside(page, &mut budget).await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "long leases stay in the range that claims read");
                 None
             });

@@ -84,16 +84,20 @@ pub(in super::super) async fn set_long_leases_aside(
 pub(in super::super) async fn set_aside_alone(
     tx: &mut Transaction<'_>,
     jobs: &[StuckJob],
+    budget: &mut Budget,
 ) -> Result<(), VerbError> {
     tx.command(NO_WAIT).await?;
-    let mut budget = Budget::of(tx);
     for (id, due) in jobs {
         // A new place: a paused or blocked job may have the same one.
         let values = vec![tx.place(*due).into(), id.clone()];
         match tx.execute(include_str!("../sql/aside_anew.sql"), values).await {
             Ok(_) => {}
             Err(trouble) if trouble.is_passing() => {}
-            Err(trouble) => return Err(trouble),
+            Err(trouble) => {
+                // The connection goes back to the pool.
+                wait_again(tx).await?;
+                return Err(trouble);
+            }
         }
         if budget.is_spent().await {
             break;

@@ -59,17 +59,21 @@ pub(in super::super) async fn sweep(
 }
 
 /// The time after which a verb stops and commits what it has done, so that a slow server makes progress too: a quarter of the timeout.
-pub(super) struct Budget {
+pub(in super::super) struct Budget {
     sleep: Pin<Box<Sleep>>,
     is_spent: bool,
 }
 
 impl Budget {
     pub(super) fn of(tx: &Transaction<'_>) -> Budget {
-        Budget { sleep: Box::pin(tokio::time::sleep(tx.shared.timeout / 4)), is_spent: false }
+        Budget::quarter_of(tx.shared.timeout)
     }
 
-    pub(super) async fn is_spent(&mut self) -> bool {
+    pub(in super::super) fn quarter_of(timeout: Duration) -> Budget {
+        Budget { sleep: Box::pin(tokio::time::sleep(timeout / 4)), is_spent: false }
+    }
+
+    pub(in super::super) async fn is_spent(&mut self) -> bool {
         if !self.is_spent {
             self.is_spent = tokio::select! {
                 biased;
