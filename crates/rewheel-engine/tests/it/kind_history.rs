@@ -1,8 +1,8 @@
 //! Tests of the counts per kind and minute that nodes report.
 
-use crate::still::store;
+use crate::still::{store, store_with};
 use rewheel::{Category, Verdict, millis, seconds};
-use rewheel_core::store::{HistoryScan, HistoryStore, Store};
+use rewheel_core::store::{ClockOffset, HistoryScan, HistoryStore, Store};
 use rewheel_core::{Failure, HistoryPoint, HistorySlot, KindCounts, KindName, Report, Timestamp};
 use rewheel_engine::{Engine, EngineSettings, KindSettings};
 use rewheel_stores::MemoryStore;
@@ -192,5 +192,23 @@ async fn nodes_are_added_up() -> Tested {
             assert_eq!((work.submitted, work.succeeded), (2, 2), "after {wait} s");
         }
     }
+    Ok(())
+}
+
+/// After the store's clock was set back, each minute of that time comes twice. Nothing that is known of it is replaced.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_loses_no_counts() -> Tested {
+    let clock = ClockOffset::default();
+    let engine = engine(Arc::new(store_with(clock.clone()))).await?;
+    for round in 0..24 {
+        engine.submit_raw("work", Vec::new()).await?;
+        tokio::time::sleep(seconds(15)).await;
+        if round == 11 {
+            clock.turn_back(seconds(150));
+        }
+    }
+    tokio::time::sleep(seconds(30)).await;
+    let points = history(&engine).await?;
+    assert_eq!(total(&points, "work").succeeded, 24);
     Ok(())
 }
