@@ -136,7 +136,7 @@ mod tests {
         );
         assert_eq!(
             (text(millis(1_250)), text(seconds(9)), text(millis(75_400))),
-            ("1250ms".into(), "9s".into(), "75s".into())
+            ("1250ms".into(), "9s".into(), "1m15s".into())
         );
         assert_eq!((number(3.0), number(3.25)), ("3".into(), "3.2".into()));
     }
