@@ -1,6 +1,6 @@
 //! Databases: connect, repeat transactions, and update rows that others change too.
 //!
-//! [`Classify`](crate::Classify) is implemented for the errors of tokio-postgres, mysql_async, rusqlite, redis and sqlx, each behind the
+//! [`Classify`] is implemented for the errors of tokio-postgres, mysql_async, rusqlite, redis and sqlx, each behind the
 //! feature of that name. For other drivers use [`Class::of_sqlstate`](crate::Class::of_sqlstate), [`Class::of_mysql`](crate::Class::of_mysql), [`Class::of_sqlite`](crate::Class::of_sqlite) and
 //! [`Class::of_redis`](crate::Class::of_redis) in your own implementation.
 //!

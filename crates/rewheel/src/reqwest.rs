@@ -25,7 +25,7 @@
 //! `Idempotency-Key`: [`RequestBuilder::idempotency_key`] and [`RequestBuilder::new_idempotency_key`] set it, and all attempts send the
 //! same one. A body that is a stream cannot be sent again, so such a request is not retried.
 //!
-//! **What is a failure.** Errors are classified as [`reqwest::Error`](::reqwest::Error) documents, responses by their status and
+//! **What is a failure.** Errors are classified as [`reqwest::Error`] documents, responses by their status and
 //! `Retry-After`. When no attempt is left, the last response is returned as a response, as reqwest does: call
 //! [`error_for_status`](::reqwest::Response::error_for_status) on it.
 //!

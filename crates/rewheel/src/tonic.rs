@@ -1,6 +1,6 @@
 //! gRPC with tonic: a client layer, and what its statuses mean.
 //!
-//! [`Classify`](crate::Classify) is implemented for [`tonic::Status`](::tonic::Status), so that a policy can wrap a call of a generated
+//! [`Classify`] is implemented for [`tonic::Status`], so that a policy can wrap a call of a generated
 //! client. For all calls of a channel, use [`layer`]; on a server, [`CallContextLayer`](crate::http::CallContextLayer) and the other
 //! layers of [`http`](crate::http).
 //!
