@@ -1,6 +1,6 @@
 //! The rules of a lock, as pure functions on what the server stores for a name.
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) mod line;
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,9 @@ mod tests {
     fn the_scale_is_logarithmic_and_times_are_short() {
         assert_eq!((scale(millis(0), seconds(1)), scale(seconds(1), seconds(1))), (0.0, 1.0));
         assert!((scale(millis(10), seconds(10)) - 0.25).abs() < 1e-9);
-        assert_eq!((text(millis(3)), text(millis(1_234))), ("3ms".to_owned(), "1s200ms".to_owned()));
+        assert_eq!(
+            (text(millis(3)), text(millis(1_234))),
+            ("3ms".to_owned(), "1s200ms".to_owned())
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! Tests of the clocks.
 
-use super::{Clock, ManualClock, Moment, Waited};
-use crate::cancel::CancelToken;
+use super::{Clock, ManualClock, Moment};
 use crate::duration::{millis, seconds};
 use std::future::Future;
 use std::time::Duration;
@@ -97,6 +96,9 @@ async fn the_system_clock_follows_a_paused_runtime() {
 #[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 async fn a_blocking_wait_ends_inside_a_paused_runtime() {
+    use super::Waited;
+    use crate::cancel::CancelToken;
+
     let cancel = CancelToken::new();
     let waited = Clock::system().wait_blocking(millis(1), Some(&cancel));
     assert_eq!(waited, Waited::Fully);

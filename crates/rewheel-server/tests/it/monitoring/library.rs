@@ -7,7 +7,7 @@ pub(super) const LIBRARY: Dashboard = Dashboard {
     title: "Rewheel library",
     about: "Retries, circuit breakers and limits of the services that use the library, exported with OpenTelemetry.",
     variable: ("name", "request_duration_seconds_count"),
-    rows: &[CALLS, RETRIES, BREAKERS, LIMITS],
+    rows: &[CALLS, RETRIES, BREAKERS, LIMITS, ADAPTIVE, OTHER_SOURCES],
 };
 
 const CALLS: Row = Row {
@@ -150,6 +150,98 @@ const LIMITS: Row = Row {
                 "histogram_quantile(0.99, sum by (name, policy, le) (rate(queue_wait_time_seconds_bucket{SELECTED}[$__rate_interval])))",
                 "{{name}} {{policy}}",
             )],
+        ),
+    ],
+};
+
+const ADAPTIVE: Row = Row {
+    title: "Adaptive limits and client throttles",
+    panels: &[
+        panel(
+            ("Adaptive limit", "short"),
+            "Concurrent calls that the limit allows now.",
+            &[query(
+                "max by (name, instance) (adaptive_limit_limit{SELECTED})",
+                "{{name}} {{instance}}",
+            )],
+        ),
+        panel(
+            ("Calls rejected", "ops"),
+            "Calls rejected because the dependency is overloaded.",
+            &[
+                query(
+                    "sum by (name) (rate(adaptive_limit_rejected_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} adaptive limit",
+                ),
+                query(
+                    "sum by (name) (rate(client_throttle_rejected_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} client throttle",
+                ),
+            ],
+        ),
+        panel(
+            ("Chaos", "ops"),
+            "Calls changed by a chaos policy. It must be empty in production.",
+            &[query(
+                "sum by (name, fault) (rate(chaos_injected_total{SELECTED}[$__rate_interval]))",
+                "{{name}} {{fault}}",
+            )],
+        ),
+    ],
+};
+
+const OTHER_SOURCES: Row = Row {
+    title: "Results from other sources",
+    panels: &[
+        panel(
+            ("Hedges", "ops"),
+            "Extra attempts, and how many of them had a result first.",
+            &[
+                query(
+                    "sum by (name) (rate(hedge_started_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} started",
+                ),
+                query(
+                    "sum by (name) (rate(hedge_won_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} won",
+                ),
+            ],
+        ),
+        panel(
+            ("Fallbacks", "ops"),
+            "Calls that used their fallback, and fallbacks that failed, too.",
+            &[
+                query(
+                    "sum by (name, reason) (rate(fallback_used_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} {{reason}}",
+                ),
+                query(
+                    "sum by (name) (rate(fallback_failed_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} failed",
+                ),
+            ],
+        ),
+        panel(
+            ("Values of caches", "ops"),
+            "Values returned by last-good caches: fetched, shared, cached or stale.",
+            &[query(
+                "sum by (name, freshness) (rate(last_good_served_total{SELECTED}[$__rate_interval]))",
+                "{{name}} {{freshness}}",
+            )],
+        ),
+        panel(
+            ("Failovers", "ops"),
+            "Calls that went to another target, and targets that were left out.",
+            &[
+                query(
+                    "sum by (name, target) (rate(failover_switches_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} from {{target}}",
+                ),
+                query(
+                    "sum by (name, target) (rate(failover_ejections_total{SELECTED}[$__rate_interval]))",
+                    "{{name}} left out {{target}}",
+                ),
+            ],
         ),
     ],
 };
