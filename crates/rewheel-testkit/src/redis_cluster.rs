@@ -1,6 +1,7 @@
 //! A private Redis Cluster: three primaries, each with a replica.
 
 use crate::redis_process::{RedisProcess, wait_for};
+use std::cell::Cell;
 use std::path::Path;
 
 /// The number of primaries; as many replicas follow them.
@@ -9,9 +10,13 @@ const PRIMARIES: usize = 3;
 /// The slots of a cluster.
 const SLOTS: usize = 16_384;
 
-/// Nothing acknowledged is lost by a killed node that comes back. A node that does not answer for two seconds is replaced.
+/// Nothing acknowledged is lost by a killed node that comes back. A replica takes over only when it is told to: on a busy machine a primary
+/// that works may not answer for seconds, and a failover that no test asked for would lose what the replica does not have yet.
 const SETTINGS: &str = "--cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
-                        --appendonly yes --appendfsync always";
+                        --cluster-replica-no-failover yes --appendonly yes --appendfsync always";
+
+/// How often to look before a planned failover is asked for again, 20 ms apart: longer than the five seconds that Redis gives it.
+const LOOKS_PER_FAILOVER: usize = 300;
 
 /// Six processes that are a cluster. They are killed when it is dropped.
 #[derive(Debug)]
@@ -115,6 +120,37 @@ impl RedisCluster {
     pub fn slot_of(&self, key: &str) -> i64 {
         let node = self.nodes.iter().find(|node| node.is_running()).unwrap();
         node.command(&["CLUSTER", "KEYSLOT", key])
+    }
+
+    /// Lets replicas take over by themselves when their primary does not answer for two seconds.
+    pub fn fail_over_automatically(&self) {
+        for node in &self.nodes {
+            node.command::<()>(&["CONFIG", "SET", "cluster-replica-no-failover", "no"]);
+        }
+    }
+
+    /// Makes the replica of a primary that was killed the primary of a key's slot, and returns its number.
+    pub fn take_over(&self, key: &str, killed: usize) -> usize {
+        let primary = format!("master_port:{}", self.nodes[killed].port());
+        let is_replica = |node: &RedisProcess| {
+            let info = node.try_command::<String>(&["INFO", "replication"]).unwrap_or_default();
+            node.is_running() && info.lines().any(|line| line.trim() == primary)
+        };
+        let replica = self.nodes.iter().find(|node| is_replica(node)).expect("a replica runs");
+        replica.command::<()>(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+        self.wait_for_new_primary(key, killed)
+    }
+
+    /// Makes a replica the primary of a key's slot while the primary runs: a planned failover, which loses nothing.
+    pub fn hand_over(&self, key: &str, replica: usize) {
+        let looks = Cell::new(0);
+        wait_for("the replica is the primary", || {
+            if looks.replace(looks.get() + 1) % LOOKS_PER_FAILOVER == 0 {
+                // An error says that a failover is under way or over: the next look sees which.
+                drop(self.nodes[replica].try_command::<()>(&["CLUSTER", "FAILOVER"]));
+            }
+            self.primary_of(key) == Some(replica)
+        });
     }
 
     /// Waits until another node is the primary of a key, and returns its number.
