@@ -145,7 +145,7 @@ impl RedisCluster {
     pub fn hand_over(&self, key: &str, replica: usize) {
         let looks = Cell::new(0);
         wait_for("the replica is the primary", || {
-            if looks.replace(looks.get() + 1) % LOOKS_PER_FAILOVER == 0 {
+            if looks.replace(looks.get() + 1).is_multiple_of(LOOKS_PER_FAILOVER) {
                 // An error says that a failover is under way or over: the next look sees which.
                 drop(self.nodes[replica].try_command::<()>(&["CLUSTER", "FAILOVER"]));
             }
