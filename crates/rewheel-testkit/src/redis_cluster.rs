@@ -143,7 +143,7 @@ impl RedisCluster {
 
     /// Makes a replica the primary of a key's slot while the primary runs: a planned failover, which loses nothing.
     pub fn hand_over(&self, key: &str, replica: usize) {
-        let looks = Cell::new(0);
+        let looks = Cell::new(0_usize);
         wait_for("the replica is the primary", || {
             if looks.replace(looks.get() + 1).is_multiple_of(LOOKS_PER_FAILOVER) {
                 // An error says that a failover is under way or over: the next look sees which.

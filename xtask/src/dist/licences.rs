@@ -31,10 +31,11 @@ pub(super) fn texts(repository: &Repository) -> Result<String> {
 
 fn packages(repository: &Repository) -> Result<Vec<Package>> {
     // Only what is compiled into the program on this platform.
-    let mut tree = repository.cargo("tree --offline --edges normal --prefix none -p rewheel-cli");
+    let mut tree = repository.cargo("tree --locked --edges normal --prefix none -p rewheel-cli");
     let tree = repository::read(tree.args(["--format", "{p}"]))?;
     let used: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
-    let mut metadata = repository.cargo("metadata --offline --format-version 1 --locked");
+    // Not `--offline`: the list has the packages of all platforms, and a build downloads only those of its own.
+    let mut metadata = repository.cargo("metadata --format-version 1 --locked");
     let metadata: Value = serde_json::from_str(&repository::read(&mut metadata)?)
         .context("cargo metadata printed no JSON")?;
     let all = metadata["packages"].as_array().context("cargo metadata has no packages")?;
