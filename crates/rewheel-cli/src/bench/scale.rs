@@ -1,17 +1,17 @@
 //! Measures the same operations on a small and on a large store, to show what the size costs.
 
 mod fill;
+mod fleet;
 
 use self::fill::fill;
+use self::fleet::Fleet;
 use super::BenchArgs;
 use super::store_location::Place;
 use super::subject::{now, open};
 use anyhow::{Context, Result, bail, ensure};
 use rewheel::seconds;
 use rewheel_core::store::{Claim, Store, Visit};
-use rewheel_core::{KindName, Lane, Priority, Report as JobReport, Shard, Tenant};
-use rewheel_engine::meters::Value;
-use rewheel_engine::{Engine, EngineSettings, JobContext, Reporting, Runner};
+use rewheel_core::{KindName, Lane, Priority, Shard, Tenant};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -154,16 +154,30 @@ async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Resul
     add("read holders", "ms", timed(CALLS, || store.holders()).await?, With::Holders);
     add("stats: read the sample", "ms", timed(CALLS, || store.sample()).await?, With::Kinds);
     let started = now();
-    let engine = engine(store, "first").await?;
+    let mut fleet = Fleet::start(store).await?;
     add("start an engine", "ms", millis(started), With::Kinds);
     let started = now();
-    engine.meters(Some(&engine.fleet().await?));
+    fleet.scrape().await?;
     add("metrics: one scrape", "ms", millis(started), With::Kinds);
-    let (calls, rows) = idle(store, engine, size.nodes, watch).await?;
-    add("store calls of an idle node", "/s", calls, With::Nothing);
-    if let Some(rows) = rows {
-        add("rows read by an idle node", "/s", rows, With::Holders);
+    fleet.grow(size.nodes).await?;
+    let idle = fleet.watch(watch).await?;
+    add("store calls of an idle node", "/s", idle.calls, With::Nothing);
+    fleet.wait_for_jobs(&filled.workers);
+    let waiting = fleet.watch(watch).await?;
+    add("the same, workers wait there", "/s", waiting.calls, With::Nothing);
+    let trickle = fleet.trickle(size, watch).await?;
+    add("the same, 50 jobs a second", "/s", trickle.calls, With::Nothing);
+    let rows = [
+        ("rows read by an idle node", idle.rows),
+        ("the same, workers wait there", waiting.rows),
+        ("the same, 50 jobs a second", trickle.rows),
+    ];
+    for (name, rows) in rows {
+        if let Some(rows) = rows {
+            add(name, "/s", rows, With::Holders);
+        }
     }
+    fleet.stop().await;
     Ok(costs)
 }
 
@@ -208,59 +222,6 @@ async fn claim(store: &Arc<dyn Store>, filled: &fill::Filled) -> Result<f64> {
     let took = timed(CALLS, || store.claim(&claim)).await?;
     ensure!(store.claim(&claim).await?.len() == 10, "there was nothing to claim");
     Ok(took)
-}
-
-async fn engine(store: &Arc<dyn Store>, name: &str) -> Result<Engine> {
-    let settings = EngineSettings { name: name.to_owned(), ..EngineSettings::default() };
-    let builder = Engine::builder(Arc::clone(store)).settings(settings);
-    // It runs every kind, as a server does whose kinds are callbacks.
-    Ok(builder.runners(|_, _| Some(Arc::new(Done))).start().await?)
-}
-
-struct Done;
-
-impl Runner for Done {
-    fn run(&self, _: JobContext) -> Reporting {
-        Box::pin(async { JobReport::Done })
-    }
-}
-
-/// Returns store calls and rows read per node and second while there is nothing to do.
-async fn idle(
-    store: &Arc<dyn Store>,
-    first: Engine,
-    nodes: usize,
-    watch: &Watch<'_>,
-) -> Result<(f64, Option<f64>)> {
-    let mut engines = vec![first];
-    while engines.len() < nodes {
-        engines.push(engine(store, &format!("node-{}", engines.len())).await?);
-    }
-    let rows_read = || watch.place.rows_read(watch.name);
-    // Wait until the nodes know each other and the server has counted the reads of their start.
-    tokio::time::sleep(watch.time / 2).await;
-    let (called, rows, started) = (calls(&engines), rows_read().await?, now());
-    tokio::time::sleep(watch.time).await;
-    let each = started.elapsed().as_secs_f64() * engines.len() as f64;
-    let called = (calls(&engines) - called) as f64 / each;
-    let read = match (rows, rows_read().await?) {
-        (Some(before), Some(after)) => Some(after.saturating_sub(before) as f64 / each),
-        (_, _) => None,
-    };
-    for engine in engines {
-        engine.shutdown(seconds(5)).await;
-    }
-    Ok((called, read))
-}
-
-fn calls(engines: &[Engine]) -> u64 {
-    let count = |value: &Value| match value {
-        Value::Count(count) => *count,
-        Value::Number(_) | Value::Distribution(_) => 0,
-    };
-    let readings = engines.iter().flat_map(|engine| engine.meters(None));
-    let calls = readings.filter(|reading| reading.meter.name == "rewheel.store.calls");
-    calls.flat_map(|reading| reading.samples).map(|sample| count(&sample.value)).sum()
 }
 
 impl Line {

@@ -2,7 +2,7 @@
 
 use super::super::subject::now;
 use super::{Size, kind, millis};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rewheel::{Random, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
 use rewheel_core::{
@@ -26,8 +26,10 @@ const LATER: Duration = Duration::from_secs(86_400);
 
 /// The filled store.
 pub(super) struct Filled {
-    /// A holder that stays alive during the measurement.
+    /// A holder that stays alive during the measurement, and is none of the workers.
     pub(super) holder: HolderId,
+    /// The registered workers.
+    pub(super) workers: Vec<HolderId>,
     pub(super) kinds_ms: f64,
     /// The duration of the last inserts, a thousand jobs each.
     pub(super) insert_ms: f64,
@@ -48,14 +50,15 @@ pub(super) async fn fill(store: &Arc<dyn Store>, size: Size) -> Result<Filled> {
         store.put_kinds(&part, &Actor::new("bench")).await?;
     }
     let kinds_ms = millis(started);
-    let mut holder = HolderId::new(store.now().await?, &random);
+    let mut workers = Vec::new();
     for nth in 0..=size.workers {
         let id = HolderId::new(store.now().await?, &random);
         let (name, lease_ttl) = (format!("worker-{nth}"), LATER);
         let role = Role::Worker { owner: WorkerOwner::Unknown };
         store.join(&NewHolder { id, name, role, lease_ttl, format: Format::CURRENT }).await?;
-        holder = id;
+        workers.push(id);
     }
+    let holder = workers.pop().context("no holder was registered")?;
     let created = store.now().await?;
     let mut inserting = JoinSet::new();
     for first in (0..size.jobs).step_by(BATCH) {
@@ -83,7 +86,7 @@ pub(super) async fn fill(store: &Arc<dyn Store>, size: Size) -> Result<Filled> {
         times.push(millis(started));
     }
     times.sort_by(f64::total_cmp);
-    Ok(Filled { holder, kinds_ms, insert_ms: times[times.len() / 2] })
+    Ok(Filled { holder, workers, kinds_ms, insert_ms: times[times.len() / 2] })
 }
 
 fn batch(
