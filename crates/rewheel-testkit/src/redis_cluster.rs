@@ -18,6 +18,12 @@ const SETTINGS: &str = "--cluster-enabled yes --cluster-config-file nodes.conf -
 /// How often to look before a planned failover is asked for again, 20 ms apart: longer than the five seconds that Redis gives it.
 const LOOKS_PER_FAILOVER: usize = 300;
 
+/// Returns whether this line of `CLUSTER NODES` is about a node that does not answer. Its flags are compared whole: `nofailover` is one too.
+fn is_failing(line: &str) -> bool {
+    let flags = line.split(' ').nth(2).unwrap_or_default();
+    flags.split(',').any(|flag| matches!(flag, "fail" | "fail?"))
+}
+
 /// Six processes that are a cluster. They are killed when it is dropped.
 #[derive(Debug)]
 pub struct RedisCluster {
@@ -75,7 +81,7 @@ impl RedisCluster {
             let replicas = nodes.lines().filter(|line| line.contains("slave")).count();
             state.contains("cluster_state:ok")
                 && replicas == PRIMARIES
-                && !nodes.contains("fail")
+                && !nodes.lines().any(is_failing)
                 && (link.contains("role:master") || link.contains("master_link_status:up"))
         };
         wait_for("the cluster is whole", || self.nodes.iter().all(is_whole));
