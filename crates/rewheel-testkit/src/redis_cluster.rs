@@ -10,10 +10,13 @@ const PRIMARIES: usize = 3;
 /// The slots of a cluster.
 const SLOTS: usize = 16_384;
 
-/// Nothing acknowledged is lost by a killed node that comes back. A replica takes over only when it is told to: on a busy machine a primary
-/// that works may not answer for seconds, and a failover that no test asked for would lose what the replica does not have yet.
+/// Nothing acknowledged is lost by a killed node that comes back.
 const SETTINGS: &str = "--cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
-                        --cluster-replica-no-failover yes --appendonly yes --appendfsync always";
+                        --appendonly yes --appendfsync always";
+
+/// A replica takes over only when it is told to: on a busy machine a primary that works may not answer for seconds, and a failover that
+/// no test asked for would lose what the replica does not have yet. It is a setting of the process, so that it outlasts a restart.
+const ON_COMMAND: &str = "--cluster-replica-no-failover yes";
 
 /// How often to look before a planned failover is asked for again, 20 ms apart: longer than the five seconds that Redis gives it.
 const LOOKS_PER_FAILOVER: usize = 300;
@@ -31,12 +34,21 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts a cluster with its data in this folder.
+    /// Starts a cluster with its data in this folder. Its replicas take over only when they are told to.
     pub fn start(folder: &Path) -> RedisCluster {
+        RedisCluster::start_with(folder, &format!("{SETTINGS} {ON_COMMAND}"))
+    }
+
+    /// Starts a cluster whose replicas take over by themselves when their primary does not answer for two seconds.
+    pub fn start_with_failover(folder: &Path) -> RedisCluster {
+        RedisCluster::start_with(folder, SETTINGS)
+    }
+
+    fn start_with(folder: &Path, settings: &str) -> RedisCluster {
         let node = |index: usize| {
             let folder = folder.join(index.to_string());
             std::fs::create_dir_all(&folder).unwrap();
-            RedisProcess::start(&folder, SETTINGS)
+            RedisProcess::start(&folder, settings)
         };
         let cluster = RedisCluster { nodes: (0..2 * PRIMARIES).map(node).collect() };
         cluster.join();
@@ -126,13 +138,6 @@ impl RedisCluster {
     pub fn slot_of(&self, key: &str) -> i64 {
         let node = self.nodes.iter().find(|node| node.is_running()).unwrap();
         node.command(&["CLUSTER", "KEYSLOT", key])
-    }
-
-    /// Lets replicas take over by themselves when their primary does not answer for two seconds.
-    pub fn fail_over_automatically(&self) {
-        for node in &self.nodes {
-            node.command::<()>(&["CONFIG", "SET", "cluster-replica-no-failover", "no"]);
-        }
     }
 
     /// Makes the replica of a primary that was killed the primary of a key's slot, and returns its number.

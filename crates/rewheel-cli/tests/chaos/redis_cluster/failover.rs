@@ -14,8 +14,7 @@ const PREFIX: &str = "{chaos}:";
 async fn nodes_work_on_after_a_failover_and_count_what_it_lost() {
     let _alone = alone().await;
     let folder = tempfile::tempdir().unwrap();
-    let mut cluster = RedisCluster::start(folder.path());
-    cluster.fail_over_automatically();
+    let mut cluster = RedisCluster::start_with_failover(folder.path());
     let store = format!("{}?prefix=chaos", cluster.url());
     let cell = Cell::start(&store, Settings::default()).await;
     let submitter = cell.submit_on();
