@@ -92,21 +92,19 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
             key,
             || shared.fresh_state(),
             |state| shared.is_fresh(state, now),
-            |state| match state.line_in_use() {
-                Some(line) => Err(Wait::InLine(line)),
-                None => shared.take(state, n, now).map_err(Wait::Nanos),
+            |state| match state {
+                State::Line(_) => shared.take_behind_line(state, n, now),
+                State::Bucket(_) | State::Window(_) => {
+                    shared.take(state, n, now).map_err(Wait::Nanos)
+                }
             },
         );
         match taken {
-            Err(Wait::InLine(line)) => line.check_n(n),
             Ok(()) => {
                 shared.config.admitted(std::time::Duration::ZERO);
                 Ok(())
             }
-            Err(Wait::Nanos(wait)) => {
-                let refusal = refusal(&shared.config.rule, n, wait);
-                Err(refused(shared.config.observer.as_ref(), &shared.config.name, refusal))
-            }
+            Err(wait) => shared.not_taken(n, wait),
         }
     }
 
@@ -143,6 +141,27 @@ enum Wait {
 }
 
 impl<K> Shared<K> {
+    /// As `take`, for a key whose callers may wait in a line.
+    #[cold]
+    fn take_behind_line(&self, state: &mut State, n: u32, now: Moment) -> Result<(), Wait> {
+        match state.line_in_use() {
+            Some(line) => Err(Wait::InLine(line)),
+            None => self.take(state, n, now).map_err(Wait::Nanos),
+        }
+    }
+
+    /// Asks the line, or refuses the call.
+    #[cold]
+    fn not_taken(&self, n: u32, wait: Wait) -> Result<(), Refused> {
+        match wait {
+            Wait::InLine(line) => line.check_n(n),
+            Wait::Nanos(wait) => {
+                let refusal = refusal(&self.config.rule, n, wait);
+                Err(refused(self.config.observer.as_ref(), &self.config.name, refusal))
+            }
+        }
+    }
+
     pub(super) fn fresh_state(&self) -> State {
         match self.config.rule {
             Rule::Bucket(_) => State::Bucket(0),

@@ -334,6 +334,7 @@ impl Machine {
             self.release_slot(plan, index, (reached == Reached::Yes).then_some(seen));
             self.depth = index;
         }
+        self.slots.end();
         self.report_end(plan, verdict, why);
         Need::Finish(why, class.category)
     }

@@ -42,6 +42,7 @@ pub(super) enum Passage {
 
 impl Machine {
     /// Enters the step at this depth, or asks again whether it may.
+    #[inline(never)]
     pub(super) fn enter_slot(
         &mut self,
         plan: &Plan,
@@ -174,6 +175,7 @@ impl Machine {
     }
 
     /// Gives back what such a step holds, with the outcome of the call if there was one.
+    #[inline(never)]
     pub(super) fn give_back_held(&self, step: &Step, held: Held, class: Option<&Class>) {
         let outcome = || if self.is_dropped { None } else { class.and_then(Outcome::of_class) };
         match (held, step) {
@@ -203,6 +205,7 @@ impl Machine {
     }
 
     /// Counts an attempt.
+    #[inline]
     pub(super) fn count_attempt(&mut self, plan: &Plan) {
         self.attempts = self.attempts.saturating_add(1);
         let budget = self.budget.as_ref().or(plan.budget.as_ref());
@@ -212,6 +215,7 @@ impl Machine {
     }
 
     /// Goes on after a chaos policy made the call fail.
+    #[cold]
     pub(super) fn failed_by_chaos(&mut self, plan: &Plan, refused: Refused) -> Need {
         let class = refused.classify();
         self.count_attempt(plan);

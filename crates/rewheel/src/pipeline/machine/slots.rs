@@ -9,6 +9,7 @@ use crate::clock::Moment;
 use crate::limiter;
 use crate::pipeline::{Plan, STEPS_MAX, Step};
 use crate::retry::Position;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 /// One for each step. There are none before it is begun, since clearing and dropping them is most of
@@ -21,6 +22,13 @@ impl Slots {
     #[inline]
     pub(super) const fn none() -> Slots {
         Slots(None)
+    }
+
+    /// Ends a run that has left all its steps. Their slots hold nothing; to drop them one by one would cost more than to leave a step.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        debug_assert!(self.iter().all(|slot| matches!(slot, Slot::Empty)), "{self:?}");
+        let _ = ManuallyDrop::new(self.0.take());
     }
 
     #[inline]
@@ -96,6 +104,7 @@ impl Machine {
     }
 
     /// Gives back what the slot holds, which takes more than a permit does.
+    #[inline(never)]
     fn give_back(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
         match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
             (Slot::KeyedPermit(permit), _) if self.is_dropped => drop(permit),
