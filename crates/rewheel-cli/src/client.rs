@@ -201,7 +201,7 @@ impl Client {
         let hint = if text.contains("invalid HTTP version parsed") {
             "the address does not speak HTTP: if it uses TLS, the URL must begin with https://"
         } else if text.contains("InvalidContentType") {
-            "the address does not use TLS: the URL must begin with http://"
+            "the server at this address does not use TLS: begin its URL with http://"
         } else if text.contains("certificate") {
             "trust its CA with --ca FILE or REWHEEL_CA; a self-signed certificate must have CA:FALSE"
         } else {

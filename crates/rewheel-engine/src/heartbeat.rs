@@ -155,7 +155,7 @@ impl Heartbeat {
                 let _ = self.shared.store.leave(fresh).await;
             }
             Ok(_) => {
-                tracing::warn!(%dead, %fresh, "this holder expired: registered again under a new id");
+                tracing::warn!(%dead, %fresh, "another node marked this node as dead: this node has registered again under a new id");
                 self.shared.set_holder(fresh);
                 let text =
                     "holder expired and registered again under a new id: other nodes run its jobs";

@@ -176,7 +176,7 @@ impl Settle {
                 self.shared.leases.forget(lease);
             }
             Err(error) => {
-                tracing::error!(job = %lease.job, %error, "the store rejected the result of a job, and rejected it again on the second try: the job runs again after the time limit of its attempt");
+                tracing::error!(job = %lease.job, %error, "the store rejected a result twice: the job runs again after the time limit of its attempt");
                 self.shared.leases.forget(lease);
             }
         }

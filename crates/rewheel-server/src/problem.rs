@@ -264,7 +264,7 @@ impl From<StoreError> for Problem {
                 "the change may have been stored; send the request again (a submit with the same key creates no second job)"
             }
             StoreError::Full(_) => {
-                "delete files on the disk of the store, or make the disk larger; the server then accepts jobs again without a restart"
+                "make space in the store (on its disk, or in the memory of Redis); the server then accepts jobs again without a restart"
             }
             StoreError::Rejected(_) => {
                 "the store cannot store the data of this request; change the request as the detail says"

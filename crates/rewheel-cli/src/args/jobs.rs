@@ -374,7 +374,7 @@ pub(crate) struct Care {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) canary: Vec<u32>,
 
-    /// Set a new deadline; a dead letter whose deadline has passed needs one
+    /// Set a new deadline (required for dead letters whose deadline has passed)
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
 

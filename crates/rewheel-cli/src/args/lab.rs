@@ -181,7 +181,7 @@ pub(crate) struct RecoveryArgs {
     /// Limit the duration of one attempt
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     pub(crate) timeout: Duration,
-    /// Let the service fail in this period
+    /// Apply the fault in this period (a fault can also be slow or hang)
     #[arg(long, value_name = "FROM..TO", default_value = "20s..50s", value_parser = span)]
     pub(crate) outage: Range<Duration>,
     /// Choose the fault: `hangs`, `fails`, or `x10` for ten times as slow

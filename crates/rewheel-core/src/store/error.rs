@@ -60,7 +60,7 @@ impl fmt::Display for StoreError {
             StoreError::Full(why) => {
                 write!(
                     f,
-                    "the store is full; make space on its disk (no acknowledged job is lost): {why}"
+                    "the store is full: make space on its disk, or in the memory of Redis (no acknowledged job is lost): {why}"
                 )
             }
             StoreError::Rejected(why) => write!(f, "the store rejected the request: {why}"),

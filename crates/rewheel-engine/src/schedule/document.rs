@@ -101,7 +101,7 @@ impl Document {
             (None, None, Some(every)) => {
                 Timing::every(Duration::from_millis(every)).map_err(text)?
             }
-            _ => return Err("it has neither a cron expression nor a period".to_owned()),
+            _ => return Err("it must have either `cron` and `zone`, or `every_ms`".to_owned()),
         };
         Ok(Schedule {
             timing,

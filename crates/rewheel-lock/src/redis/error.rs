@@ -38,7 +38,7 @@ pub(super) fn judge(error: RedisError, address: &str) -> BackendError {
         "LOADING" => return unavailable("it is loading its data after a start"),
         "READONLY" => {
             return unavailable(
-                "it is a replica; if this does not end, use the address of the primary",
+                "the server is a replica and accepts no writes; if this lasts longer than a failover, use the address of the primary",
             );
         }
         "OOM" => return unavailable("its memory is full; raise `maxmemory`"),

@@ -57,7 +57,7 @@ impl Allow {
     /// assert!(allow.check("1.1.1.1".parse()?).is_ok());
     /// assert_eq!(
     ///     allow.check("169.254.169.254".parse()?).unwrap_err().to_string(),
-    ///     "callbacks to 169.254.169.254 are not allowed (link-local): add the address to `callback.allow` if this is intended",
+    ///     "callbacks to 169.254.169.254 are not allowed (link-local): if jobs may call this address, add it to `callback.allow`",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -66,7 +66,7 @@ impl Allow {
         let refused = |hint| Err(RefusedAddress { address, what, hint });
         match &self.ceiling {
             _ if !self.lists(address) => {
-                refused("add the address to `callback.allow` if this is intended")
+                refused("if jobs may call this address, add it to `callback.allow`")
             }
             Some(_) if is_reserved(address) => {
                 refused("only a kind in the config file of the server may call this address")

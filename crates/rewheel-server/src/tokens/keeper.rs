@@ -388,7 +388,7 @@ impl Keeper {
             (Err((problem, works)), Some(old)) if asked.since(old.read) < works.believed_max() => {
                 tracing::debug!(
                     detail = problem.detail,
-                    "failed to read the tokens from the store; the tokens that were read before stay valid"
+                    "failed to read the tokens from the store: this server accepts the tokens that it knows for up to 30s (up to 1h if the store does not respond), then it rejects all"
                 );
                 let failed = Some((self.clock.now(), works));
                 Known { failed, ..(*old).clone() }

@@ -230,7 +230,7 @@ impl LeaseStore for MysqlStore {
                 break;
             }
             after = self.set_aside(page, &mut budget).await.unwrap_or_else(|error| {
-                tracing::debug!(%error, "long leases stay in the range that claims read");
+                tracing::debug!(%error, "failed to move jobs with long leases out of the range that claims read: the next sweep tries again");
                 None
             });
         }

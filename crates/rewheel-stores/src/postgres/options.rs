@@ -147,7 +147,7 @@ impl PostgresOptions {
         check_hosts(&options.server, base)?;
         let several = options.server.get_hosts().len() > 1;
         if several && writes == Some(TargetSessionAttrs::Any) {
-            let why = "with several hosts it must be `read-write`, so that the server that accepts writes is found";
+            let why = "with several hosts, set it to `read-write` or `primary`: each node must find the host that accepts writes";
             return Err(wrong("target_session_attrs", "any", why));
         }
         let by_default =
@@ -325,7 +325,7 @@ mod tests {
             ("postgres://a,b/d?port=1", "3 ports for 2 hosts"),
             ("postgres://a,b/d?hostaddr=127.0.0.1", "1 addresses in `hostaddr` for 2 hosts"),
             ("postgres:///d?host=a,b", "takes one host"),
-            ("postgres://a,b/d?target_session_attrs=any", "it must be `read-write`"),
+            ("postgres://a,b/d?target_session_attrs=any", "set it to `read-write` or `primary`"),
             ("postgres://a,b/d?target_session_attrs=read-only", "must be `read-write` or `any`"),
             ("postgres://a/d?target_session_attrs=standby", "must be `read-write` or `any`"),
             ("postgres://a/d?target_session_attrs=", "must be `read-write` or `any`"),

@@ -23,7 +23,7 @@ pub(in super::super) async fn join(
     let used = tx.find(include_str!("../sql/share_format.sql"), vec![]).await?;
     let used: u32 = used.map_or(Ok(0), |row| get(&row, 0))?;
     if holder.format.get() < used {
-        let what = "the release of this holder is too old for jobs in this store: upgrade it";
+        let what = "this node or worker runs a release that is too old for the jobs in this store: upgrade it";
         return Err(StoreError::Rejected(what.into()).into());
     }
     let owner = holder.role.owner().map(|owner| owner.to_string());

@@ -20,7 +20,7 @@ impl PostgresStore {
                 }
                 Err(error) => {
                     self.shared.bins.not_opened(bin);
-                    tracing::debug!(?bin, %error, "opening a bin for finished jobs failed");
+                    tracing::debug!(?bin, %error, "failed to open a bin (table for finished jobs): finished jobs are deleted one by one");
                 }
             }
         }

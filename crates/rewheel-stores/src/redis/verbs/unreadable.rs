@@ -26,7 +26,7 @@ impl RedisStore {
             return;
         }
         for (job, reason) in &aside.0 {
-            tracing::error!(%job, %reason, "job paused: its values are unreadable; run `rewheel doctor`");
+            tracing::error!(%job, %reason, "job paused: its row is unreadable; run `rewheel doctor`");
         }
         let jobs = aside
             .0
