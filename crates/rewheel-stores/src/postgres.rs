@@ -18,6 +18,7 @@ mod lanes;
 mod row_address;
 mod row;
 mod bins;
+mod vacuum;
 mod job_columns;
 mod fleet;
 mod verbs;
@@ -37,6 +38,7 @@ use self::look_floor::LookFloor;
 use self::row_address::Places;
 use self::session::Session;
 use self::statements::Sql;
+use self::vacuum::Vacuum;
 use self::verbs::group_checks::ChecksFrom;
 use self::verbs::groups::SeenTurn;
 use crate::acknowledged::Acknowledged;
@@ -141,6 +143,7 @@ struct Shared {
     group_checks: ChecksFrom,
     turn: SeenTurn,
     bins: Bins,
+    vacuum: Option<Vacuum>,
     listed_min: usize,
     woken: Wakeup,
     /// How often it was asked for changes while no connection listened for them.
@@ -180,6 +183,9 @@ impl PostgresStore {
             let listens = Hosts::new(&server(&options, true, true), tls, primary);
             Fleet::listen(listens, &options.schema, woken.clone())
         });
+        let vacuum = options.vacuumed_after.map(|after| {
+            Vacuum::start(work.clone(), &options.schema, after, options.timer.clone())
+        });
         let shared = Shared {
             work,
             life,
@@ -203,6 +209,7 @@ impl PostgresStore {
             group_checks: ChecksFrom::new(options.timer.clone()),
             turn: SeenTurn::default(),
             bins: Bins::new(options.binned_min),
+            vacuum,
             listed_min: options.listed_min,
             woken,
             unheard: AtomicU64::new(0),

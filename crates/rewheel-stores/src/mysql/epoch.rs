@@ -137,7 +137,10 @@ pub(super) async fn find(conn: &mut Conn, restored: Restored) -> Result<i64, Ver
     match conn.exec_drop(BEGIN, (next, &server)).await.map_err(VerbError::from) {
         Ok(()) => {
             if next > 0 {
-                tracing::warn!(epoch = next, "a new epoch of the store begins: the database was promoted or restored");
+                tracing::warn!(
+                    epoch = next,
+                    "a new epoch of the store begins: the database was promoted or restored"
+                );
             }
             Ok(next)
         }

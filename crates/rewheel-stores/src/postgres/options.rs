@@ -44,6 +44,8 @@ pub struct PostgresOptions {
     /// Minimum number of finished jobs that expire at about the same time, for which this process opens a bin: a table that is emptied
     /// at once. Fewer jobs are deleted one by one, each when its own retention ends.
     pub binned_min: u64,
+    /// Number of rows of live jobs that this process replaces or deletes before it vacuums their table; `None` leaves the table to autovacuum.
+    pub vacuumed_after: Option<u64>,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
     /// The clock for the age of cached values of this process. Tests use another clock than the system clock.
@@ -91,7 +93,10 @@ impl PostgresOptions {
     /// The default of `binned_min`. Vacuum removes so few deleted rows within a moment.
     pub const BINNED_MIN_DEFAULT: u64 = 5_000;
 
-    /// Parses a URL as libpq does, with additional settings: `schema`, `pool_max`, `statement_timeout`, `pooler=transaction`.
+    /// The default of `vacuumed_after`: about 5,000 jobs.
+    pub const VACUUMED_AFTER_DEFAULT: u64 = 10_000;
+
+    /// Parses a URL as libpq does, with additional settings: `schema`, `pool_max`, `statement_timeout`, `pooler=transaction`, `vacuum=off`.
     ///
     /// # Errors
     /// Says which part of the URL is wrong.
@@ -106,6 +111,7 @@ impl PostgresOptions {
             verify: Verify::No,
             listed_min: PostgresOptions::LISTED_MIN_DEFAULT,
             binned_min: PostgresOptions::BINNED_MIN_DEFAULT,
+            vacuumed_after: Some(PostgresOptions::VACUUMED_AFTER_DEFAULT),
             clock: ClockOffset::default(),
             timer: Clock::system(),
         };
@@ -123,6 +129,11 @@ impl PostgresOptions {
                 ("pooler", _) => {
                     return Err(wrong(name, value, "pooler must be `transaction` or `none`"));
                 }
+                ("vacuum", "on") => {
+                    options.vacuumed_after = Some(PostgresOptions::VACUUMED_AFTER_DEFAULT);
+                }
+                ("vacuum", "off") => options.vacuumed_after = None,
+                ("vacuum", _) => return Err(wrong(name, value, "vacuum must be `on` or `off`")),
                 ("sslmode", "verify-ca" | "verify-full") => {
                     must_encrypt = true;
                     if options.verify == Verify::No {
@@ -138,7 +149,7 @@ impl PostgresOptions {
         options.server = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             OptionsError(format!(
-                "{why}; use postgres://USER:PASSWORD@HOST:PORT/DATABASE, followed by URL parameters: connection settings of PostgreSQL, or `schema`, `pool_max`, `statement_timeout`, `pooler`"
+                "{why}; use postgres://USER:PASSWORD@HOST:PORT/DATABASE, followed by URL parameters: connection settings of PostgreSQL, or `schema`, `pool_max`, `statement_timeout`, `pooler`, `vacuum`"
             ))
         })?;
         if must_encrypt {
@@ -270,6 +281,7 @@ mod tests {
             ("pool_max=x", "pool_max must be"),
             ("statement_timeout=0s", "statement_timeout must be"),
             ("pooler=session", "pooler must be"),
+            ("vacuum=never", "vacuum must be"),
             ("sslmode=maybe", "sslmode"),
             ("unknown=1", "unknown"),
         ] {
@@ -278,6 +290,15 @@ mod tests {
             assert!(error.to_string().contains(named), "{setting}: {error}");
         }
         assert!(PostgresOptions::parse("postgres:///d").is_err());
+    }
+
+    #[test]
+    fn vacuum_is_on_unless_it_is_switched_off() {
+        let after = |url: &str| PostgresOptions::parse(url).expect(url).vacuumed_after;
+        let default = Some(PostgresOptions::VACUUMED_AFTER_DEFAULT);
+        assert_eq!(after("postgres://h/d"), default);
+        assert_eq!(after("postgres://h/d?vacuum=on"), default);
+        assert_eq!(after("postgres://h/d?vacuum=off"), None);
     }
 
     fn hosts(url: &str) -> (Vec<Host>, Vec<u16>, TargetSessionAttrs) {

@@ -110,6 +110,7 @@ statements! {
     CLAIM_LIMITED_MAKE = "sql/claim_limited_make.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8);
     CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
+    DEAD_ROWS = "sql/dead_rows.sql" ();
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8, INT8);
     DELETE_KIND = "sql/delete_kind.sql" (TEXT);
@@ -264,6 +265,7 @@ statements! {
     UNREADABLE = "sql/unreadable.sql" ();
     USE_FORMAT = "sql/use_format.sql" (INT4);
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
+    VACUUM = "sql/vacuum.sql" ();
 }
 
 /// [`SETTLE_KEEP`] for jobs with results: it stores them in the same statement.

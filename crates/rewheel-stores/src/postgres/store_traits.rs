@@ -416,6 +416,9 @@ impl Store for PostgresStore {
     async fn close(&self) -> StoreResult<()> {
         self.shared.work.close();
         self.shared.life.close();
+        if let Some(vacuum) = &self.shared.vacuum {
+            vacuum.close();
+        }
         if let Some(fleet) = &self.shared.fleet {
             fleet.close();
         }

@@ -21,6 +21,7 @@ mod restore;
 mod epochs;
 mod unreadable;
 mod bins;
+mod vacuum;
 mod replication;
 mod plans;
 mod old_snapshot;

@@ -22,6 +22,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+/// A claim replaces the row of a job, and the result of the attempt deletes or replaces it again.
+const ROWS_PER_RESULT: u64 = 2;
+
 impl PostgresStore {
     pub(in super::super) async fn settle_batch(
         &self,
@@ -35,6 +38,9 @@ impl PostgresStore {
             let ended = ended.map(|(settled, _)| (settled.lease.job, !settled.keep.job.is_zero()));
             self.shared.acknowledged.ended(ended);
             answers.extend(settled);
+        }
+        if let Some(vacuum) = &self.shared.vacuum {
+            vacuum.note(ROWS_PER_RESULT * settlements.len() as u64);
         }
         self.open_bins().await;
         Ok(answers)
