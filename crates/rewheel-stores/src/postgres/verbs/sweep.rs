@@ -232,7 +232,7 @@ async fn read_taken(session: &Session<'_>, rows: &[Row]) -> Result<Taken, VerbEr
     for row in rows {
         let read = Live::read(row).and_then(|live| kind_of(&lanes, &live).map(|_| live.clone()));
         if let Some(live) = unreadable.check(job_id(row.try_get(0)?), read)? {
-            taken.push((live, row.try_get::<_, Option<Uuid>>(12)?.map(holder_id)));
+            taken.push((live, row.try_get::<_, Option<Uuid>>(14)?.map(holder_id)));
         }
     }
     unreadable.set_aside(session).await?;
