@@ -4,9 +4,9 @@
 //! the chaos cells `failover-sync` and `failover-async` promote real standbys.
 
 use super::support::{Node, counted, soon, told};
-use rewheel_core::store::{KindStore, Leased, Settled, Settlement, Store, Sweep};
+use rewheel_core::store::{KindStore, LeaseStore, Leased, Settled, Settlement, Store, Sweep};
 use rewheel_core::{HolderId, JobId, Retain};
-use rewheel_testkit::Schema;
+use rewheel_testkit::{Schema, seconds};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
@@ -222,8 +222,92 @@ async fn a_failover_that_forgot_nothing_is_no_risk() {
     let sweep = Sweep::new(holder, 10, Retain::default());
     node.subject.store.sweep(&sweep).await.expect("a sweep");
     assert_eq!(failover_risk(&node).await, None);
-    let rows = format!("SELECT count(*) FROM {}.forgotten WHERE checked = 3", schema.name());
+    let rows = format!("SELECT count(*) FROM {}.forgotten WHERE checked = 2", schema.name());
     assert_eq!(counted(&visitor, &rows).await, 1);
+}
+
+/// Jobs that were deleted because their retention ended are not missing, however short it is.
+#[tokio::test]
+async fn deleted_jobs_are_not_counted_as_forgotten() {
+    for (keep, age) in [(seconds(3_600), seconds(7_300)), (seconds(300), seconds(480))] {
+        let schema = Schema::fresh();
+        let node = Node::of(&schema).await;
+        let visitor = schema.connect().await;
+        let holder = node.holder().await;
+        node.submit("a").await;
+        let lease = claim(&node, holder).await.lease();
+        let keep = Retain { job: keep, key: keep };
+        node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        node.clock.advance(age);
+        assert_eq!(node.prune_all().await.finished, 1);
+        node.submit("a").await;
+        change(&visitor, &schema, PROMOTED).await;
+        let holder = node.holder().await;
+        claim(&node, holder).await;
+        node.subject
+            .store
+            .sweep(&Sweep::new(holder, 10, Retain::default()))
+            .await
+            .expect("a sweep");
+        assert_eq!(failover_risk(&node).await, None);
+        let rows = format!("SELECT count(*) FROM {}.forgotten", schema.name());
+        assert_eq!(counted(&visitor, &rows).await, 1);
+    }
+}
+
+/// Each node ends jobs of the other one. A kind whose jobs are not kept leaves no trace of them.
+#[tokio::test]
+async fn jobs_that_another_node_ended_and_did_not_keep_are_not_counted_as_forgotten() {
+    let schema = Schema::fresh();
+    let (first, second) = (Node::of(&schema).await, Node::of(&schema).await);
+    let visitor = schema.connect().await;
+    let holders = [first.holder().await, second.holder().await];
+    let keep = Retain { job: std::time::Duration::ZERO, key: std::time::Duration::ZERO };
+    for _ in 0..3 {
+        first.submit("a").await;
+        second.submit("a").await;
+        for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+            let lease = claim(node, holder).await.lease();
+            node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        }
+        // Now each ends a job of the other one.
+        second.submit("a").await;
+        first.submit("a").await;
+        for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+            let lease = claim(node, holder).await.lease();
+            node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        }
+    }
+    second.submit("a").await;
+    change(&visitor, &schema, PROMOTED).await;
+    claim(&first, holders[0]).await;
+    for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+        node.subject.store.books().await.expect("books");
+        let sweep = Sweep::new(holder, 10, Retain::default());
+        node.subject.store.sweep(&sweep).await.expect("a sweep");
+        assert_eq!(failover_risk(node).await, None);
+    }
+}
+
+/// Jobs of dead holders do not wait for the count, which may take long on a new primary.
+#[tokio::test]
+async fn takeovers_come_before_the_count_of_what_was_forgotten() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let visitor = schema.connect().await;
+    let (holder, dead) = (node.holder().await, node.holder().await);
+    node.submit("a").await;
+    claim(&node, dead).await;
+    node.submit("a").await;
+    change(&visitor, &schema, PROMOTED).await;
+    claim(&node, holder).await;
+    node.subject.store.leave(dead).await.expect("it left");
+    let rows = format!("SELECT count(*) FROM {}.forgotten", schema.name());
+    for (taken, counts) in [(1, 0), (0, 1)] {
+        let sweep = Sweep::new(holder, 10, Retain::default());
+        assert_eq!(node.subject.store.sweep(&sweep).await.expect("a sweep").len(), taken);
+        assert_eq!(counted(&visitor, &rows).await, counts);
+    }
 }
 
 /// Behind a pooler, the server changes without a new connection: the claim itself notices it.
