@@ -4,8 +4,10 @@
 //! the chaos cells `failover-sync` and `failover-async` promote real standbys.
 
 use super::support::{Node, counted, soon, told};
-use rewheel_core::store::{KindStore, LeaseStore, Leased, Settled, Settlement, Store, Sweep};
-use rewheel_core::{HolderId, JobId, Retain};
+use rewheel_core::store::{
+    Direct, Insert, Inserted, KindStore, LeaseStore, Leased, Settled, Settlement, Store, Sweep,
+};
+use rewheel_core::{HolderId, JobId, Lease, Retain};
 use rewheel_testkit::{Schema, seconds};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
@@ -307,6 +309,42 @@ async fn takeovers_come_before_the_count_of_what_was_forgotten() {
         let sweep = Sweep::new(holder, 10, Retain::default());
         assert_eq!(node.subject.store.sweep(&sweep).await.expect("a sweep").len(), taken);
         assert_eq!(counted(&visitor, &rows).await, counts);
+    }
+}
+
+/// The fences of the direct path are as large as those of claims, and it notices a promotion as they do.
+#[tokio::test]
+async fn a_job_that_is_leased_at_once_has_a_fence_of_its_epoch() {
+    for more in ["", "&pooler=transaction"] {
+        let schema = Schema::fresh();
+        let node = Node::open(&format!("{}{more}", schema.url())).await;
+        let visitor = schema.connect().await;
+        node.kinds(&["a"]).await;
+        let holder = node.holder().await;
+        let direct = Some(Direct { holder, attempt_timeout: seconds(30), grace: seconds(10) });
+        for (epoch, change_first) in [(0, None), (1, Some(PROMOTED))] {
+            if let Some(what) = change_first {
+                change(&visitor, &schema, what).await;
+            }
+            let jobs = node.jobs("a", 1);
+            let insert = Insert { direct, ..Insert::new(&jobs) };
+            let mut stored = node.subject.store.insert(&insert).await;
+            for _ in 0..2 {
+                let Err(error) = &stored else { break };
+                assert!(error.is_transient() && told(error).contains("promoted"), "{error:?}");
+                stored = node.subject.store.insert(&insert).await;
+            }
+            let stored = stored.expect("the new epoch has begun");
+            let Inserted::Created { leased: Some(fence), .. } = stored[0] else {
+                panic!("{stored:?}")
+            };
+            assert_eq!(fence.get(), epoch * FLOOR + 1);
+            let lease = Lease { job: jobs[0].id, fence };
+            let settled = node.settle(holder, &Settlement::succeed(lease)).await;
+            assert!(matches!(settled, Settled::Applied(_)), "{settled:?}");
+        }
+        assert_eq!(reasons(&visitor, &schema).await, "created promoted");
+        node.balance().await;
     }
 }
 
