@@ -21,6 +21,7 @@ mod restore;
 mod epochs;
 mod unreadable;
 mod bins;
+mod bin_readers;
 mod replication;
 mod plans;
 mod old_snapshot;

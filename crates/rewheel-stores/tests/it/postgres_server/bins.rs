@@ -10,22 +10,22 @@ use rewheel_testkit::{Schema, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-const MINUTE: Duration = seconds(60);
+pub(super) const MINUTE: Duration = seconds(60);
 
 /// Two retentions with bins of their own.
-const SHORT: Duration = seconds(5 * 60);
+pub(super) const SHORT: Duration = seconds(5 * 60);
 const LONG: Duration = seconds(24 * 3_600);
 
 /// A node that opens a bin for each finished job, and a connection of another client.
-struct Scene {
-    schema: Schema,
-    node: Node,
+pub(super) struct Scene {
+    pub(super) schema: Schema,
+    pub(super) node: Node,
     holder: HolderId,
     visitor: rewheel_testkit::Visitor,
 }
 
 impl Scene {
-    async fn new() -> Scene {
+    pub(super) async fn new() -> Scene {
         let schema = Schema::fresh();
         let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
         options.binned_min = 1;
@@ -50,7 +50,7 @@ impl Scene {
     }
 
     /// Runs some jobs. The first one opens the bin for the others.
-    async fn fill(&self, jobs: usize, keep: Duration) -> Vec<JobId> {
+    pub(super) async fn fill(&self, jobs: usize, keep: Duration) -> Vec<JobId> {
         self.succeed(&self.node.jobs("a", 1), keep).await;
         let jobs = self.node.jobs("a", jobs);
         self.succeed(&jobs, keep).await;
@@ -101,7 +101,7 @@ impl Scene {
         counted(&self.visitor, &sql).await
     }
 
-    fn wait(&self, time: Duration) {
+    pub(super) fn wait(&self, time: Duration) {
         self.node.clock.advance(time);
     }
 }
