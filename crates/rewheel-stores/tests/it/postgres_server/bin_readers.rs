@@ -1,8 +1,11 @@
 //! Tests of transactions that keep a bin of finished jobs in use.
 
 use super::bins::{MINUTE, SHORT, Scene};
-use super::support::counted;
-use rewheel_core::store::Store;
+use super::support::{Database, Node, counted, soon, until};
+use rewheel_core::Retain;
+use rewheel_core::store::{Settlement, Store};
+use rewheel_stores::PostgresOptions;
+use rewheel_testkit::Schema;
 
 /// An operator learns which transaction keeps a bin for too long.
 #[tokio::test]
@@ -34,4 +37,40 @@ async fn a_bin_that_stays_in_use_is_a_risk() {
     assert!(message.contains("no transaction uses it now"), "{message}");
     node.prune_all().await;
     assert_eq!(risk().await, None);
+}
+
+/// A database that was made with this one as its template has tables with the same OIDs.
+#[tokio::test]
+async fn a_reader_of_another_database_does_not_keep_a_bin() {
+    let database = Database::fresh("").await;
+    let mut options = PostgresOptions::parse(&database.url()).expect("a URL");
+    options.binned_min = 1;
+    let node = Node::with(options.clone()).await;
+    node.kinds(&["a"]).await;
+    let holder = node.holder().await;
+    // The first one opens the bin for the other.
+    for _ in 0..2 {
+        node.submit("a").await;
+        let lease = node.claim_only(holder, "a").await.lease();
+        let keep = Retain { job: SHORT, key: SHORT };
+        node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+    }
+    drop(node);
+    let server = Schema::fresh();
+    let name = database.name();
+    let (visitor, users) = (server.connect().await, "FROM pg_stat_activity WHERE datname");
+    let end = format!("SELECT pg_terminate_backend(pid) {users} = '{name}'");
+    visitor.batch_execute(&end).await.expect("ended");
+    until(&visitor, &format!("SELECT count(*) {users} = '{name}'"), 0).await;
+    let copy = Database::fresh(&format!("TEMPLATE {name}")).await;
+    let reader = copy.connect().await;
+    let read = "BEGIN; SELECT count(*) FROM rewheel.finished";
+    reader.batch_execute(read).await.expect("a report");
+
+    let node = Node::with(options).await;
+    node.clock.advance(SHORT + 2 * MINUTE);
+    assert_eq!(soon("a prune", node.prune_all()).await.finished, 2);
+    drop((node, reader));
+    copy.drop().await;
+    database.drop().await;
 }

@@ -348,6 +348,33 @@ async fn a_job_that_is_leased_at_once_has_a_fence_of_its_epoch() {
     }
 }
 
+/// The nodes go on while an epoch begins. A sequence that goes back would give out numbers twice.
+#[tokio::test]
+async fn a_sequence_in_use_does_not_go_back_when_an_epoch_begins() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    node.submit("a").await;
+    let (raiser, user) = (schema.connect().await, schema.connect().await);
+    let name = schema.name();
+    let raise = format!(
+        "SELECT count({name}.raise_sequence('ledger', 'seq', 1)) FROM generate_series(1, 20000)"
+    );
+    let take = format!(
+        "SELECT count(DISTINCT number) FROM (
+             SELECT nextval(pg_get_serial_sequence('{name}.ledger', 'seq')) AS number
+               FROM generate_series(1, 200000)) AS taken"
+    );
+    let (_, taken) = tokio::join!(counted(&raiser, &raise), counted(&user, &take));
+    assert_eq!(taken, 200_000, "numbers were given out twice");
+
+    // A copy made by logical replication has the rows, but its sequences are at the start.
+    let raise = format!(
+        "SELECT {name}.raise_sequence('ledger', 'seq', 1000000)
+           + nextval(pg_get_serial_sequence('{name}.ledger', 'seq'))"
+    );
+    assert_eq!(counted(&user, &raise).await, 2_000_001);
+}
+
 /// Behind a pooler, the server changes without a new connection: the claim itself notices it.
 #[tokio::test]
 async fn an_epoch_begins_behind_a_pooler() {
