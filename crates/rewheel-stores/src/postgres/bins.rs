@@ -2,8 +2,8 @@
 
 use super::row::millis;
 use rewheel_core::Timestamp;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -136,8 +136,9 @@ impl Bins {
     }
 
     /// Takes the bins to open.
-    pub(super) fn take_wanted(&self) -> Vec<Bin> {
-        std::mem::take(&mut self.flows.lock().unwrap_or_else(PoisonError::into_inner).wanted)
+    pub(super) fn take_wanted(&self) -> Wanted<'_> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        Wanted { bins: self, left: std::mem::take(&mut flows.wanted).into() }
     }
 
     /// Remembers that a bin could not be opened: it is asked for again after as many jobs.
@@ -149,6 +150,34 @@ impl Bins {
             } else if flow.bin.next() == bin {
                 flow.asked_next = false;
             }
+        }
+    }
+}
+
+/// Bins to open. If the call that opens them is cancelled, the next one opens those that are left.
+#[derive(Debug)]
+pub(super) struct Wanted<'b> {
+    bins: &'b Bins,
+    left: VecDeque<Bin>,
+}
+
+impl Wanted<'_> {
+    /// Returns the next bin, again until it is done.
+    pub(super) fn next(&self) -> Option<Bin> {
+        self.left.front().copied()
+    }
+
+    /// Ends the work on the next bin.
+    pub(super) fn done(&mut self) {
+        self.left.pop_front();
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        if !self.left.is_empty() {
+            let mut flows = self.bins.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            flows.wanted.extend(self.left.drain(..));
         }
     }
 }
@@ -178,6 +207,16 @@ mod tests {
     use std::time::Duration;
 
     const MILLI: Duration = Duration::from_millis(1);
+
+    fn take_all(bins: &Bins) -> Vec<Bin> {
+        let mut wanted = bins.take_wanted();
+        let mut taken = Vec::new();
+        while let Some(bin) = wanted.next() {
+            taken.push(bin);
+            wanted.done();
+        }
+        taken
+    }
 
     fn keep(ms: i64) -> Duration {
         MILLI * u32::try_from(ms).expect("a short retention")
@@ -216,7 +255,7 @@ mod tests {
         for minute in 0..1_000 {
             bins.kept(Timestamp::from_millis(minute * MINUTE), keep(5 * MINUTE), 99);
         }
-        assert_eq!(bins.take_wanted(), []);
+        assert_eq!(take_all(&bins), []);
     }
 
     #[test]
@@ -225,7 +264,7 @@ mod tests {
         let mut opened = Vec::new();
         for second in 0..180 {
             bins.kept(Timestamp::from_millis(second * 1_000), keep(5 * MINUTE), 10);
-            for bin in bins.take_wanted() {
+            for bin in take_all(&bins) {
                 opened.push((second, bin.from_ms / MINUTE));
                 assert_eq!(bin.width_ms, MINUTE);
             }
@@ -239,11 +278,11 @@ mod tests {
         let bins = Bins::new(10);
         let at = |ms: i64| bins.kept(Timestamp::from_millis(ms), keep(5 * MINUTE), 10);
         at(50_000);
-        assert_eq!(bins.take_wanted().len(), 2);
+        assert_eq!(take_all(&bins).len(), 2);
         at(60_001);
         at(59_999);
         at(60_002);
-        assert_eq!(bins.take_wanted(), [], "both are open");
+        assert_eq!(take_all(&bins), [], "both are open");
     }
 
     #[test]
@@ -252,12 +291,26 @@ mod tests {
         let at = |ms: i64| bins.kept(Timestamp::from_millis(ms), keep(5 * MINUTE), 10);
         let first = Bin { from_ms: 5 * MINUTE, width_ms: MINUTE };
         at(0);
-        assert_eq!(bins.take_wanted(), [first]);
+        assert_eq!(take_all(&bins), [first]);
         at(1);
-        assert_eq!(bins.take_wanted(), []);
+        assert_eq!(take_all(&bins), []);
         bins.not_opened(first);
         at(2);
-        assert_eq!(bins.take_wanted(), [first]);
+        assert_eq!(take_all(&bins), [first]);
+    }
+
+    #[test]
+    fn bins_that_a_cancelled_call_was_to_open_are_opened_by_the_next_one() {
+        let bins = Bins::new(10);
+        bins.kept(Timestamp::from_millis(50_000), keep(5 * MINUTE), 10);
+        let mut wanted = bins.take_wanted();
+        assert!(wanted.next().is_some());
+        wanted.done();
+        let second = wanted.next();
+        assert!(second.is_some());
+        drop(wanted);
+        assert_eq!(take_all(&bins).first().copied(), second);
+        assert_eq!(take_all(&bins), []);
     }
 
     #[test]

@@ -12,9 +12,14 @@ use rewheel_core::store::{Risk, StoreResult};
 const STUCK_AFTER_MS: i64 = 15 * 60_000;
 
 impl PostgresStore {
-    /// Opens the bins that finished jobs of this process need. If it fails, these jobs are deleted one by one.
+    /// Opens the bins that finished jobs of this process need, unless that means waiting for a connection: the caller has done its work and
+    /// answers first. If it fails, these jobs are deleted one by one.
     pub(super) async fn open_bins(&self) {
-        for bin in self.shared.bins.take_wanted() {
+        if self.shared.work.status().available == 0 {
+            return;
+        }
+        let mut wanted = self.shared.bins.take_wanted();
+        while let Some(bin) = wanted.next() {
             match self.open_bin(bin).await {
                 Ok(true) => tracing::debug!(?bin, "opened a bin for finished jobs"),
                 Ok(false) => {
@@ -26,6 +31,7 @@ impl PostgresStore {
                     tracing::debug!(?bin, %error, "opening a bin for finished jobs failed");
                 }
             }
+            wanted.done();
         }
     }
 

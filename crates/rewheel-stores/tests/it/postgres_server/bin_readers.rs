@@ -3,9 +3,9 @@
 use super::bins::{MINUTE, SHORT, Scene};
 use super::support::{Database, Node, counted, soon, until};
 use rewheel_core::Retain;
-use rewheel_core::store::{Settlement, Store};
+use rewheel_core::store::{Settlement, Store, TokenStore};
 use rewheel_stores::PostgresOptions;
-use rewheel_testkit::Schema;
+use rewheel_testkit::{Schema, seconds};
 
 /// An operator learns which transaction keeps a bin for too long.
 #[tokio::test]
@@ -37,6 +37,40 @@ async fn a_bin_that_stays_in_use_is_a_risk() {
     assert!(message.contains("no transaction uses it now"), "{message}");
     node.prune_all().await;
     assert_eq!(risk().await, None);
+}
+
+/// All connections are busy: a settle that has committed does not wait for one to open a bin. The next settle opens it.
+#[tokio::test]
+async fn a_settle_does_not_wait_for_a_connection_to_open_a_bin() {
+    let schema = Schema::fresh();
+    let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
+    (options.binned_min, options.pool_max) = (1, 1);
+    // Longer than the patience of this test.
+    options.statement_timeout = seconds(600);
+    let node = Node::with(options).await;
+    let (holder, visitor) = (node.holder().await, schema.connect().await);
+    let keep = Retain { job: SHORT, key: SHORT };
+    let bins = format!("SELECT count(*) FROM {}.bins", schema.name());
+    node.submit("a").await;
+    node.submit("a").await;
+    let leased = node.claim(holder, &["a"], 2).await;
+    let ended: Vec<Settlement> = leased
+        .iter()
+        .map(|leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
+        .collect();
+
+    let lock = format!("BEGIN; LOCK TABLE {}.tokens", schema.name());
+    visitor.batch_execute(&lock).await.expect("a lock");
+    // It gets the connection after the settle, and keeps it.
+    let busy = async { node.subject.store.tokens().await.expect("tokens") };
+    let settle = async {
+        soon("a settle", node.settle(holder, &ended[0])).await;
+        assert_eq!(counted(&visitor, &bins).await, 0);
+        visitor.batch_execute("COMMIT").await.expect("the lock ends");
+    };
+    tokio::join!(biased; settle, busy);
+    node.settle(holder, &ended[1]).await;
+    assert!(counted(&visitor, &bins).await >= 1);
 }
 
 /// A database that was made with this one as its template has tables with the same OIDs.
