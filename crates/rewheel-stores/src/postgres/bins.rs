@@ -37,6 +37,10 @@ const WIDTHS_MS: [i64; 18] = [
 /// fourteen bins; there are 19 bins for all retentions.
 const PART: i64 = 5;
 
+/// Jobs with a shorter retention are not put into bins: a settle that waits for a lock after it has chosen a bin must not wait until the bin is
+/// emptied. It waits for the statement timeout at most, which is 10 seconds by default.
+const KEPT_MIN_MS: i64 = MINUTE;
+
 /// Jobs with a longer retention are not put into bins: they would occupy all bins for years.
 const KEPT_MAX_MS: i64 = 2 * 366 * DAY;
 
@@ -48,7 +52,7 @@ pub(super) fn width_ms(keep: Duration) -> Option<i64> {
     let keep = millis(keep);
     let fits = |width: &&i64| **width <= keep / PART;
     let width = WIDTHS_MS.iter().rev().find(fits).or(WIDTHS_MS.first());
-    width.copied().filter(|_| keep <= KEPT_MAX_MS)
+    width.copied().filter(|_| (KEPT_MIN_MS..=KEPT_MAX_MS).contains(&keep))
 }
 
 /// The jobs that expire from a time until the end of a span.
@@ -228,7 +232,9 @@ mod tests {
         fn check(kept_ms: i64, width: Option<i64>) {
             assert_eq!(width_ms(Duration::from_millis(kept_ms.unsigned_abs())), width);
         }
-        check(1, Some(MINUTE));
+        check(1, None);
+        check(MINUTE - 1, None);
+        check(MINUTE, Some(MINUTE));
         check(5 * MINUTE, Some(MINUTE));
         check(HOUR, Some(10 * MINUTE));
         check(DAY, Some(4 * HOUR));
