@@ -3,7 +3,7 @@
 use super::bins::{MINUTE, SHORT, Scene};
 use super::support::{Database, Node, counted, soon, until};
 use rewheel_core::Retain;
-use rewheel_core::store::{Settlement, Store, TokenStore};
+use rewheel_core::store::{Settlement, Store};
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, seconds};
 

@@ -5,7 +5,7 @@
 
 use super::support::{Node, counted, soon, told};
 use rewheel_core::store::{
-    Direct, Insert, Inserted, KindStore, LeaseStore, Leased, Settled, Settlement, Store, Sweep,
+    Direct, Insert, Inserted, KindStore, Leased, Settled, Settlement, Store, Sweep,
 };
 use rewheel_core::{HolderId, JobId, Lease, Retain};
 use rewheel_testkit::{Schema, seconds};
