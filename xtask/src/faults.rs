@@ -63,6 +63,9 @@ const STORES: [(&str, &[&str]); 5] = [
     ("redis-cluster", &["failover", "move-slot"]),
 ];
 
+/// The stores whose cells start servers of their own. A cell without its server passes and tests nothing.
+const STORES_WITH_SERVERS: [&str; 3] = ["postgres", "mysql", "redis"];
+
 /// `REWHEEL_SEED` replays one seed, `REWHEEL_SEEDS` sets how many to run.
 pub(crate) fn sim(repository: &Repository) -> Result<()> {
     let mut sim = repository.cargo("test -p rewheel-engine --test simulation every_promise");
@@ -75,20 +78,17 @@ pub(crate) fn sim(repository: &Repository) -> Result<()> {
 pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     let modules = modules(args)?;
     let uses = |store: &str| modules.iter().any(|module| module.starts_with(store));
-    // Cells on MariaDB and Redis start servers of their own.
+    // Cells start servers of their own, also beside the one of `REWHEEL_TEST_POSTGRES`.
+    let own = STORES_WITH_SERVERS.into_iter().filter(|store| uses(store));
+    for store in own.clone() {
+        services::ensure_installed(repository, &format!("test-{store}"))?;
+    }
     let session = if uses("postgres") { Session::start(repository) } else { Session::default() };
     let is_off = session.features_off().contains(&"test-postgres");
     ensure!(!is_off, "there is no server to harm: see above");
-    let features: Vec<String> = ["postgres", "mysql", "redis"]
-        .into_iter()
-        .filter(|store| uses(store))
-        .map(|store| format!("--features test-{store}"))
-        .collect();
+    let features: Vec<String> = own.map(|store| format!("--features test-{store}")).collect();
     let features = features.join(" ");
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
-    for store in ["mysql", "redis"].into_iter().filter(|store| uses(store)) {
-        services::ensure_installed(repository, &format!("test-{store}"))?;
-    }
     // One after the other, because they measure time.
     chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
     for (variable, value) in [("REWHEEL_KILLS", KILLS), ("REWHEEL_CHAOS_SECONDS", SECONDS)] {
@@ -124,7 +124,7 @@ fn menu() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{STORES, modules};
+    use super::{STORES, STORES_WITH_SERVERS, modules};
 
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {
@@ -156,6 +156,15 @@ mod tests {
         check("--store sqlite --cell fill-pool", &[]);
         check("--cell", &[]);
         check("kill-node", &[]);
+    }
+
+    /// Only SQLite needs no programs.
+    #[test]
+    fn the_programs_of_every_server_are_required() {
+        for (store, _) in STORES.iter().filter(|(store, _)| *store != "sqlite") {
+            let required = STORES_WITH_SERVERS.iter().any(|server| store.starts_with(server));
+            assert!(required, "cells of {store} would pass without a server");
+        }
     }
 
     /// A cell without a module would pass without running anything.

@@ -42,6 +42,7 @@ use self::vacuum::Vacuum;
 use self::verbs::group_checks::ChecksFrom;
 use self::verbs::groups::SeenTurn;
 use crate::acknowledged::Acknowledged;
+use crate::clock;
 use crate::groups::CheckedTo;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
@@ -296,7 +297,7 @@ impl PostgresStore {
         shared.places.forget();
         shared.groups_checked.set(None, 0, 0);
         shared.group_checks.forget();
-        shared.acknowledged.ask(epoch);
+        shared.acknowledged.ask(epoch, clock::now(&shared.clock));
         shared.woken.wake(StoreChange::Replaced);
     }
 

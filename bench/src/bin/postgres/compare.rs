@@ -29,8 +29,8 @@ pub enum Part {
 pub struct Targets {
     pub submit: Option<f64>,
     pub drain: Option<f64>,
-    /// As a fraction of the best peer's time.
-    pub latency: Option<f64>,
+    /// By how many milliseconds the median latency may exceed two commits of the same round.
+    pub over_commits: Option<f64>,
 }
 
 const SUBJECTS: [Subject; 7] = [
@@ -39,14 +39,14 @@ const SUBJECTS: [Subject; 7] = [
         name: "rewheel, kept",
         part: Part::Ours {
             keep: Duration::from_secs(7 * 24 * 3_600),
-            target: Targets { submit: Some(2.0), drain: Some(2.0), latency: Some(1.0) },
+            target: Targets { submit: Some(2.5), drain: Some(2.2), over_commits: Some(0.5) },
         },
     },
     Subject {
         name: "rewheel, not kept",
         part: Part::Ours {
             keep: Duration::ZERO,
-            target: Targets { submit: Some(2.0), drain: Some(2.5), latency: None },
+            target: Targets { submit: Some(2.5), drain: Some(3.5), over_commits: Some(0.5) },
         },
     },
     Subject { name: "graphile-worker", part: Part::Peer(Program::Node("graphile.mjs")) },

@@ -1,9 +1,10 @@
 //! Measures a minimal queue (one table, one index, no guarantees) as the upper limit of the server.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
+use tokio_postgres::Client;
 
-use crate::queue::load::{BATCH, Figures, Load, Payload, micros, rate};
+use crate::queue::load::{BATCH, Figures, Load, Payload, WARM_UP, micros, quantile, rate};
 use crate::server::{Database, Server};
 
 /// One per core on most small machines; more gain nothing.
@@ -59,5 +60,24 @@ async fn measure(database: &Database, load: &Load) -> Result<Figures> {
         taken??;
     }
     let drain = rate(load.jobs, started);
-    Ok(Figures { submit: Some(submit), drain: Some(drain), ..Figures::default() })
+    let commits = two_commits(&database.connect().await?, load).await?;
+    let (p50, p99) = (quantile(&commits, 0.5), quantile(&commits, 0.99));
+    Ok(Figures { submit: Some(submit), drain: Some(drain), p50, p99, missing: 0 })
+}
+
+/// Stores and takes single jobs, each with a commit. Returns how long both took, in milliseconds.
+async fn two_commits(client: &Client, load: &Load) -> Result<Vec<f64>> {
+    let (insert, take) = (client.prepare(INSERT).await?, client.prepare(TAKE).await?);
+    let mut times = Vec::with_capacity(load.samples);
+    for nth in 0..WARM_UP + load.samples {
+        let payload = vec![Payload::json(load.payload_bytes, nth)?];
+        let started = micros();
+        client.execute(&insert, &[&payload]).await?;
+        let taken = client.query(&take, &[&1_i64]).await?;
+        ensure!(taken.len() == 1, "the job is not there");
+        if nth >= WARM_UP {
+            times.push((micros() - started) as f64 / 1e3);
+        }
+    }
+    Ok(times)
 }

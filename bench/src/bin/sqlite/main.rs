@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     println!("{JOBS} jobs of {PAYLOAD_BYTES} B, synchronous=full, {ROUNDS_MIN} rounds, medians");
     line("insert", &rates.insert, &rates.raw_insert, 0.5);
     line("claim + settle, not kept", &rates.drain_dropped, &rates.raw_drain, 0.5);
-    line("claim + settle, kept", &rates.drain_kept, &rates.raw_drain, 0.33);
+    line("claim + settle, kept", &rates.drain_kept, &rates.raw_drain, 0.5);
     Ok(())
 }
 

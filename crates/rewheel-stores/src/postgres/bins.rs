@@ -2,8 +2,8 @@
 
 use super::row::millis;
 use rewheel_core::Timestamp;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ const WIDTHS_MS: [i64; 18] = [
 /// fourteen bins; there are 19 bins for all retentions.
 const PART: i64 = 5;
 
+/// Jobs with a shorter retention are not put into bins: a settle that waits for a lock after it has chosen a bin must not wait until the bin is
+/// emptied. It waits for the statement timeout at most, which is 10 seconds by default.
+const KEPT_MIN_MS: i64 = MINUTE;
+
 /// Jobs with a longer retention are not put into bins: they would occupy all bins for years.
 const KEPT_MAX_MS: i64 = 2 * 366 * DAY;
 
@@ -48,7 +52,7 @@ pub(super) fn width_ms(keep: Duration) -> Option<i64> {
     let keep = millis(keep);
     let fits = |width: &&i64| **width <= keep / PART;
     let width = WIDTHS_MS.iter().rev().find(fits).or(WIDTHS_MS.first());
-    width.copied().filter(|_| keep <= KEPT_MAX_MS)
+    width.copied().filter(|_| (KEPT_MIN_MS..=KEPT_MAX_MS).contains(&keep))
 }
 
 /// The jobs that expire from a time until the end of a span.
@@ -136,8 +140,9 @@ impl Bins {
     }
 
     /// Takes the bins to open.
-    pub(super) fn take_wanted(&self) -> Vec<Bin> {
-        std::mem::take(&mut self.flows.lock().unwrap_or_else(PoisonError::into_inner).wanted)
+    pub(super) fn take_wanted(&self) -> Wanted<'_> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        Wanted { bins: self, left: std::mem::take(&mut flows.wanted).into() }
     }
 
     /// Remembers that a bin could not be opened: it is asked for again after as many jobs.
@@ -149,6 +154,34 @@ impl Bins {
             } else if flow.bin.next() == bin {
                 flow.asked_next = false;
             }
+        }
+    }
+}
+
+/// Bins to open. If the call that opens them is cancelled, the next one opens those that are left.
+#[derive(Debug)]
+pub(super) struct Wanted<'b> {
+    bins: &'b Bins,
+    left: VecDeque<Bin>,
+}
+
+impl Wanted<'_> {
+    /// Returns the next bin, again until it is done.
+    pub(super) fn next(&self) -> Option<Bin> {
+        self.left.front().copied()
+    }
+
+    /// Ends the work on the next bin.
+    pub(super) fn done(&mut self) {
+        self.left.pop_front();
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        if !self.left.is_empty() {
+            let mut flows = self.bins.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            flows.wanted.extend(self.left.drain(..));
         }
     }
 }
@@ -179,6 +212,16 @@ mod tests {
 
     const MILLI: Duration = Duration::from_millis(1);
 
+    fn take_all(bins: &Bins) -> Vec<Bin> {
+        let mut wanted = bins.take_wanted();
+        let mut taken = Vec::new();
+        while let Some(bin) = wanted.next() {
+            taken.push(bin);
+            wanted.done();
+        }
+        taken
+    }
+
     fn keep(ms: i64) -> Duration {
         MILLI * u32::try_from(ms).expect("a short retention")
     }
@@ -189,7 +232,9 @@ mod tests {
         fn check(kept_ms: i64, width: Option<i64>) {
             assert_eq!(width_ms(Duration::from_millis(kept_ms.unsigned_abs())), width);
         }
-        check(1, Some(MINUTE));
+        check(1, None);
+        check(MINUTE - 1, None);
+        check(MINUTE, Some(MINUTE));
         check(5 * MINUTE, Some(MINUTE));
         check(HOUR, Some(10 * MINUTE));
         check(DAY, Some(4 * HOUR));
@@ -216,7 +261,7 @@ mod tests {
         for minute in 0..1_000 {
             bins.kept(Timestamp::from_millis(minute * MINUTE), keep(5 * MINUTE), 99);
         }
-        assert_eq!(bins.take_wanted(), []);
+        assert_eq!(take_all(&bins), []);
     }
 
     #[test]
@@ -225,7 +270,7 @@ mod tests {
         let mut opened = Vec::new();
         for second in 0..180 {
             bins.kept(Timestamp::from_millis(second * 1_000), keep(5 * MINUTE), 10);
-            for bin in bins.take_wanted() {
+            for bin in take_all(&bins) {
                 opened.push((second, bin.from_ms / MINUTE));
                 assert_eq!(bin.width_ms, MINUTE);
             }
@@ -239,11 +284,11 @@ mod tests {
         let bins = Bins::new(10);
         let at = |ms: i64| bins.kept(Timestamp::from_millis(ms), keep(5 * MINUTE), 10);
         at(50_000);
-        assert_eq!(bins.take_wanted().len(), 2);
+        assert_eq!(take_all(&bins).len(), 2);
         at(60_001);
         at(59_999);
         at(60_002);
-        assert_eq!(bins.take_wanted(), [], "both are open");
+        assert_eq!(take_all(&bins), [], "both are open");
     }
 
     #[test]
@@ -252,12 +297,26 @@ mod tests {
         let at = |ms: i64| bins.kept(Timestamp::from_millis(ms), keep(5 * MINUTE), 10);
         let first = Bin { from_ms: 5 * MINUTE, width_ms: MINUTE };
         at(0);
-        assert_eq!(bins.take_wanted(), [first]);
+        assert_eq!(take_all(&bins), [first]);
         at(1);
-        assert_eq!(bins.take_wanted(), []);
+        assert_eq!(take_all(&bins), []);
         bins.not_opened(first);
         at(2);
-        assert_eq!(bins.take_wanted(), [first]);
+        assert_eq!(take_all(&bins), [first]);
+    }
+
+    #[test]
+    fn bins_that_a_cancelled_call_was_to_open_are_opened_by_the_next_one() {
+        let bins = Bins::new(10);
+        bins.kept(Timestamp::from_millis(50_000), keep(5 * MINUTE), 10);
+        let mut wanted = bins.take_wanted();
+        assert!(wanted.next().is_some());
+        wanted.done();
+        let second = wanted.next();
+        assert!(second.is_some());
+        drop(wanted);
+        assert_eq!(take_all(&bins).first().copied(), second);
+        assert_eq!(take_all(&bins), []);
     }
 
     #[test]

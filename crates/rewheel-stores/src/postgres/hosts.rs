@@ -1,6 +1,7 @@
 //! Connects to the one of several servers that accepts writes.
 
 use super::error::{DriverError, a_person_must_look};
+use rewheel::{Clock, Moment};
 use std::error::Error as _;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// How long a host may take before the next one is tried as well. A server that has stopped accepts a connection and never answers, and a
 /// machine that has stopped does not even refuse it.
 const HEAD_START: Duration = Duration::from_millis(200);
+
+/// How long a host that was connected to, but not used, is tried only if no other host works: an old primary often answers faster than
+/// the new one, and would be refused each time.
+const REFUSED_FOR: Duration = Duration::from_secs(30);
 
 /// A connection that was made.
 pub(super) struct Connected {
@@ -38,6 +43,9 @@ pub(super) struct Hosts {
     is_waiting: AtomicBool,
     /// How the latest attempt to connect to each host failed, for errors.
     failures: Mutex<Vec<Option<String>>>,
+    /// When each host was refused after it had accepted a connection.
+    refused: Mutex<Vec<Option<Moment>>>,
+    clock: Clock,
 }
 
 /// The host that accepted the latest connection. Clones share it. When it changes, connections to the other hosts end: those hosts are
@@ -113,7 +121,9 @@ impl Hosts {
         let count = config.get_hosts().len();
         let servers: Vec<Server> = (0..count).map(|nth| Server::nth(config, nth)).collect();
         let failures = Mutex::new(vec![None; servers.len()]);
-        Hosts { servers, tls, primary, is_waiting: AtomicBool::new(false), failures }
+        let refused = Mutex::new(vec![None; servers.len()]);
+        let (is_waiting, clock) = (AtomicBool::new(false), Clock::system());
+        Hosts { servers, tls, primary, is_waiting, failures, refused, clock }
     }
 
     /// Returns hosts and ports, and nothing that is secret.
@@ -136,8 +146,13 @@ impl Hosts {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn known_refused(&self) -> MutexGuard<'_, Vec<Option<Moment>>> {
+        // Nothing that can panic runs under this lock.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Connects to the first host that accepts the connection. The next host is tried when one fails, and also when one takes long; then
-    /// both are waited for.
+    /// both are waited for. A host that was refused is tried when all others have failed.
     ///
     /// Cancel safe: attempts that are under way end.
     pub(super) async fn connect(&self) -> Result<Connected, Error> {
@@ -147,6 +162,7 @@ impl Hosts {
 
     /// Takes a host for the primary, if it was another one. Connections to other hosts end.
     pub(super) fn accept(&self, host: usize) {
+        self.known_refused()[host] = None;
         if self.primary.set_host(host) {
             let address = &self.servers[host].address;
             tracing::info!(address, "connected to another host of PostgreSQL");
@@ -163,6 +179,14 @@ impl Hosts {
     /// Records why a host that was connected to is not used.
     pub(super) fn refuse(&self, host: usize, why: String) {
         self.known_failures()[host] = Some(why);
+        self.known_refused()[host] = Some(self.clock.now());
+    }
+
+    /// Returns the hosts in the order in which they are tried, and after them those that were refused.
+    fn in_turn(&self, first: usize) -> (Vec<usize>, Vec<usize>) {
+        let (now, refused) = (self.clock.now(), self.known_refused());
+        let is_refused = |nth: usize| refused[nth].is_some_and(|at| now.since(at) < REFUSED_FOR);
+        (first..self.servers.len()).chain(0..first).partition(|nth| !is_refused(*nth))
     }
 
     async fn connect_any(&self, first: usize) -> Result<(usize, (Client, Stream)), Error> {
@@ -170,7 +194,8 @@ impl Hosts {
         if let [only] = self.servers.as_slice() {
             return Ok((0, only.config.connect(self.tls.clone()).await?));
         }
-        let mut left = (first..self.servers.len()).chain(0..first);
+        let (left, refused) = self.in_turn(first);
+        let (mut left, mut refused) = (left.into_iter(), refused.into_iter());
         let head_start = match self.is_waiting.swap(true, Ordering::Relaxed) {
             true => Duration::ZERO,
             false => HEAD_START,
@@ -178,7 +203,7 @@ impl Hosts {
         let mut tries = JoinSet::new();
         let mut error = None;
         loop {
-            let next = left.next();
+            let next = left.next().or_else(|| if tries.is_empty() { refused.next() } else { None });
             if let Some(nth) = next {
                 let (config, tls) = (self.servers[nth].config.clone(), self.tls.clone());
                 self.known_failures()[nth] = Some("no response".to_owned());
@@ -303,11 +328,13 @@ fn reason(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hosts, Primary, Server};
+    use super::{HEAD_START, Hosts, Primary, REFUSED_FOR, Server};
     use crate::postgres::options::Verify;
     use crate::postgres::tls;
+    use rewheel::{Clock, ManualClock};
     use std::time::Duration;
-    use tokio::net::TcpListener;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
     use tokio_postgres::Config;
 
     fn hosts(url: &str) -> Hosts {
@@ -361,6 +388,51 @@ mod tests {
         hosts.primary.end_connections();
         assert_eq!(second.wait().now_or_never(), Some(()));
         assert_eq!(hosts.end_of(1).wait().now_or_never(), None, "a new connection stays");
+    }
+
+    /// Answers as a server that needs no password.
+    async fn welcome(mut stream: TcpStream) -> TcpStream {
+        let mut said = [0; 1_024];
+        assert!(stream.read(&mut said).await.expect("a client") > 0);
+        stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").await.expect("a client");
+        stream
+    }
+
+    /// The old primary answers at once, the new one after more than the head start of a host.
+    #[tokio::test]
+    async fn a_host_that_was_refused_is_tried_last_for_a_while() {
+        let old = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let new = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let ports = [&old, &new].map(|one| one.local_addr().expect("an address").port());
+        let url =
+            format!("postgres://u@127.0.0.1:{},127.0.0.1:{}/d?sslmode=disable", ports[0], ports[1]);
+        let clock = ManualClock::new();
+        let hosts = Hosts { clock: Clock::from(&clock), ..hosts(&url) };
+        hosts.refuse(0, "an old primary".to_owned());
+        let connected = async { hosts.connect().await.map(|connected| connected.host) };
+        let answer = async {
+            let (stream, _) = new.accept().await.expect("a connection");
+            let early = tokio::time::timeout(3 * HEAD_START, old.accept()).await;
+            assert!(early.is_err(), "the old primary was tried beside the new one");
+            welcome(stream).await
+        };
+        let (connected, _stream) = tokio::join!(connected, answer);
+        assert_eq!(connected.expect("connected"), 1);
+
+        // The refused host is tried when no other one is left.
+        drop(new);
+        let connected = async { hosts.connect().await.map(|connected| connected.host) };
+        let answer = async { welcome(old.accept().await.expect("a connection").0).await };
+        let (connected, _stream) = tokio::join!(connected, answer);
+        assert_eq!(connected.expect("connected"), 0);
+
+        assert_eq!(hosts.in_turn(0), (vec![1], vec![0]));
+        clock.advance(REFUSED_FOR);
+        assert_eq!(hosts.in_turn(0), (vec![0, 1], vec![]));
+        hosts.refuse(1, "an old primary".to_owned());
+        assert_eq!(hosts.in_turn(0), (vec![0], vec![1]));
+        hosts.accept(1);
+        assert_eq!(hosts.in_turn(1), (vec![1, 0], vec![]));
     }
 
     /// One refuses, one never answers: the error names each of them.

@@ -35,6 +35,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("group_lines", include_str!("migrations/0026_group_lines.sql")),
     ("bins", include_str!("migrations/0027_bins.sql")),
     ("history", include_str!("migrations/0028_history.sql")),
+    ("corrections", include_str!("migrations/0029_corrections.sql")),
 ];
 
 /// The functions that SQL and triggers call, applied after the migrations. Each file replaces what an earlier revision of it created.

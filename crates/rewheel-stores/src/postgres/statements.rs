@@ -94,6 +94,7 @@ statements! {
     AUDIT_REPLACES = "sql/audit_replaces.sql" (INT8, TEXT, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY);
     BEGIN_EPOCH = "sql/begin_epoch.sql" (INT8, TEXT);
     BINS_EXPIRED = "sql/bins_expired.sql" (INT8);
+    BINS_STUCK = "sql/bins_stuck.sql" (INT8, INT8);
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     EXPIRE_HOLDER = "sql/expire_holder.sql" (UUID, UUID, INT8, INT8);

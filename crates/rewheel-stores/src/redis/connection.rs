@@ -5,6 +5,7 @@ use super::pack::Args;
 use super::script::{EPOCH, Effect, Script};
 use super::servers::Servers;
 use crate::acknowledged::Acknowledged;
+use crate::clock;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
 use rewheel::{Clock, Moment};
@@ -156,7 +157,7 @@ impl Connections {
                 server = self.servers.address(),
                 "Redis was restarted or replaced: it may have forgotten what it acknowledged last"
             );
-            self.acknowledged.ask(epoch);
+            self.acknowledged.ask(epoch, clock::now(&self.clock));
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ mod epochs;
 mod unreadable;
 mod bins;
 mod vacuum;
+mod bin_readers;
 mod replication;
 mod plans;
 mod old_snapshot;

@@ -33,10 +33,14 @@ pub(super) struct Live {
     pub(super) due: Timestamp,
     pub(super) deadline: Option<i64>,
     pub(super) parent: Option<JobId>,
+    /// Whether it was never settled nor given back, so that no failed attempt is on record.
+    pub(super) unsettled: bool,
+    /// How often the row was written: at least once for every attempt on record.
+    pub(super) version: u64,
 }
 
 impl Live {
-    /// Reads the first sixteen columns of `lock_live` and its like.
+    /// Reads the first eighteen columns of `lock_live` and its like.
     pub(super) fn read(row: &Row) -> Result<Live, VerbError> {
         Ok(Live {
             id: JobId::from_bytes(bytes(row, 0)?),
@@ -55,6 +59,8 @@ impl Live {
             parent: maybe_bytes(row, 13)?.map(JobId::from_bytes),
             holder: get(row, 14)?,
             state: get(row, 15)?,
+            unsettled: get(row, 16)?,
+            version: unsigned(get(row, 17)?),
         })
     }
 

@@ -182,7 +182,7 @@ impl Settler {
             tx.execute(include_str!("../sql/settle_payload.sql"), values).await?;
         }
         let decision = &settled.decision;
-        self.record(tx, settled, live.attempt + 1).await?;
+        self.record(tx, settled, &live).await?;
         if settled.is_plain_success() {
             self.successes.add(tx, &live, settled).await?;
             return Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)));
@@ -303,13 +303,13 @@ impl Settler {
         &self,
         tx: &mut Transaction<'_>,
         settled: &Settlement,
-        attempt: u32,
+        live: &Live,
     ) -> Result<(), VerbError> {
         let Some(failure) = &settled.failure else { return Ok(()) };
         let started = tx.now.as_millis().saturating_sub(millis(settled.ran.started_ago));
         let values = vec![
             id16(settled.lease.job.to_bytes()),
-            attempt.into(),
+            (live.attempt + 1).into(),
             count(settled.lease.fence.get()),
             id16(self.id.to_bytes()),
             started.into(),
@@ -321,8 +321,7 @@ impl Settler {
             settled.decision.wait().map(|(after, _)| millis(after)).into(),
         ];
         tx.execute(include_str!("../sql/insert_attempt.sql"), values).await?;
-        // Every record has its own fence: a job with a small fence cannot have too many.
-        if settled.lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64 {
+        if live.version > Limits::ATTEMPTS_LISTED_MAX as u64 {
             trim_attempts(tx, settled.lease.job).await?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::keys::end_key;
 use super::results;
 use mysql_async::Value;
 use rewheel_core::store::{AttemptTiming, Settlement};
-use rewheel_core::{Fence, GivenResult, HolderId, JobId, Retain, State, SuccessCode};
+use rewheel_core::{GivenResult, HolderId, JobId, Retain, State, SuccessCode};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -51,9 +51,7 @@ impl Successes {
         leave_tables(tx, live).await?;
         groups::ended(tx, live, State::Succeeded).await?;
         if keep.job.is_zero() {
-            // Under the first fence no attempt can have failed; under a later one there may be records, even of uncounted failures.
-            let first = Fence::new(1);
-            if settled.lease.fence > first || live.parent.is_some() || live.group_key.is_some() {
+            if !live.unsettled || live.parent.is_some() || live.group_key.is_some() {
                 drop_records(tx, live.id, live.parent, live.group_key.as_deref()).await?;
             }
             tx.pruned += 1;

@@ -203,7 +203,7 @@ impl Sweeper {
             // The later writes need the lane's name.
             let lane = tx.lane_of(live.lane).await;
             if unreadable.check(id, lane)?.is_some() {
-                taken.push(Taken { live, started: get(&row, 16)? });
+                taken.push(Taken { live, started: get(&row, 18)? });
             }
         }
         unreadable.set_aside(tx).await?;

@@ -32,10 +32,13 @@ open AS MATERIALIZED (
                AND due_ms >= coalesce((SELECT floor FROM unnest($6::int[], $7::bigint[]) AS given (lane, floor)
                                         WHERE given.lane = named.lane), -9223372036854775808) LIMIT 1) IS NULL
 ),
+-- As in a claim: no fence of an earlier epoch is given again. It is read only if a job is leased.
+epoch AS MATERIALIZED (SELECT rewheel.fence_floor() AS floor),
 stored AS (
     INSERT INTO rewheel.jobs ({submitted}, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, shelf, held_by, held_until_ms, holder, leased_ms, overdue_ms, created_ms, deadline_ms)
-    SELECT {submitted}, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1,
+    SELECT {submitted}, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted',
+           CASE WHEN direct THEN (SELECT floor FROM epoch) + 1 ELSE 0 END, 1,
            coalesce(attempts_made, 0), coalesce(attempts_made, 0), 0, 0,
            CASE WHEN direct THEN 'held' ELSE 'due' END, CASE WHEN direct THEN (SELECT seq FROM holder) END, overdue,
            CASE WHEN direct THEN (SELECT seq FROM holder) END, CASE WHEN direct THEN now END, overdue,
@@ -49,4 +52,6 @@ line AS (
     INSERT INTO rewheel.ledger (at_ms, submitted, pruned)
     SELECT now, submitted, 0 FROM clock, (SELECT count(*) AS submitted FROM stored) AS counted WHERE submitted > 0
 )
-SELECT now, ARRAY (SELECT lane FROM open), (SELECT correct FROM known) FROM clock;
+SELECT now, ARRAY (SELECT lane FROM open), (SELECT correct FROM known),
+       CASE WHEN EXISTS (SELECT FROM open) THEN (SELECT floor FROM epoch) + 1 END
+  FROM clock;

@@ -16,7 +16,7 @@ holding AS MATERIALIZED (
 SELECT job.*, holding.holder_id
   FROM holding,
        LATERAL (SELECT id, lane, state, fence, wanted, attempt, takeovers, takeovers_counted, started_fence, holder, key,
-                       group_key IS NOT NULL AS grouped
+                       group_key IS NOT NULL AS grouped, settled_fence IS NULL AS unsettled, version
                   FROM rewheel.jobs
                  WHERE shelf = 'held' AND held_by = holding.holder AND held_until_ms <= holding.until
                    AND held_until_ms - leased_ms <= holding.hold_max

@@ -177,5 +177,7 @@ fn live(job: &NewJob, lane: i32) -> Live {
         holder: None,
         key: None,
         grouped: job.group_key.is_some(),
+        unsettled: true,
+        version: 1,
     }
 }

@@ -8,7 +8,7 @@ use super::super::PostgresStore;
 use super::super::error::{VerbError, unreadable};
 use super::super::job_columns::array_params;
 use super::super::lanes::Names;
-use super::super::row::{holder_uuid, instant, job_id, millis, uuid};
+use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{FIND_STATES, INSERT, INSERT_GROUPED, INSERT_MANY};
 use super::duplicates::{self, Resolved};
@@ -151,6 +151,8 @@ pub(in super::super) struct Insertion<'a> {
     lanes: Numbered,
     /// The holder of the direct path.
     direct: Option<Direct>,
+    /// The fence of jobs that were leased at once.
+    fence: Fence,
     /// The store's time; known after the first statement.
     now: Timestamp,
     /// The lanes of replaced jobs that engines must look at again after the commit.
@@ -162,8 +164,8 @@ pub(in super::super) struct Insertion<'a> {
 impl<'a> Insertion<'a> {
     pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Numbered) -> Insertion<'a> {
         let direct = insert.direct.filter(|_| !has_twins(insert.jobs));
-        let (now, lines) = (Timestamp::from_millis(0), BTreeSet::new());
-        Insertion { insert, lanes, direct, now, woken: None, lines }
+        let (fence, now) = (Fence::new(1), Timestamp::from_millis(0));
+        Insertion { insert, lanes, direct, fence, now, woken: None, lines: BTreeSet::new() }
     }
 
     /// Returns whether all results follow from the time alone: then one statement is enough.
@@ -317,7 +319,11 @@ impl<'a> Insertion<'a> {
             params.extend([&reading.lanes as Param<'_>, &reading.from, lanes]);
             params.extend(names.params());
             params.extend(columns);
-            session.one(INSERT.with(used), &params).await?
+            let row = session.one(INSERT.with(used), &params).await?;
+            if let Some(number) = row.try_get::<_, Option<i64>>(3)? {
+                self.fence = fence(number);
+            }
+            row
         } else {
             let mut params: Vec<Param<'_>> = vec![&offset, &now, lanes];
             params.extend(names.params());
@@ -343,7 +349,7 @@ impl<'a> Insertion<'a> {
             } else {
                 let is_open = lane.is_some_and(|lane| open.contains(&lane));
                 let leased = due <= self.now && is_open && job.group_key.is_none();
-                Inserted::Created { due, leased: leased.then(|| Fence::new(1)) }
+                Inserted::Created { due, leased: leased.then_some(self.fence) }
             });
         }
     }

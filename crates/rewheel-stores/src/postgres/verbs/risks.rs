@@ -97,5 +97,6 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
     }
     risks.extend(super::unreadable::unreadable(session).await?);
     risks.extend(super::forgotten::forgotten(session).await?);
+    risks.extend(super::bins::stuck(session).await?);
     Ok(risks)
 }

@@ -35,8 +35,8 @@ impl PostgresStore {
         for portion in portions(settlements) {
             let settled = self.settle_portion(holder, portion).await?;
             let ended = portion.iter().zip(&settled).filter(|(_, answer)| has_ended(answer));
-            let ended = ended.map(|(settled, _)| (settled.lease.job, !settled.keep.job.is_zero()));
-            self.shared.acknowledged.ended(ended);
+            let ended = ended.map(|(settled, _)| (settled.lease.job, settled.keep.job));
+            self.shared.acknowledged.ended(ended, self.time());
             answers.extend(settled);
         }
         if let Some(vacuum) = &self.shared.vacuum {

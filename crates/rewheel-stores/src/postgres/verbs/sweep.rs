@@ -31,7 +31,15 @@ const LISTS_AT_ONCE: u64 = 8;
 impl PostgresStore {
     pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.look_below().await;
-        self.count_forgotten().await;
+        let events = self.take_over(asked).await?;
+        // Not urgent: takeovers come first, and their events must not be lost to a timeout.
+        if events.is_empty() {
+            self.count_forgotten().await;
+        }
+        Ok(events)
+    }
+
+    async fn take_over(&self, asked: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let (listed, mut lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;
@@ -232,7 +240,7 @@ async fn read_taken(session: &Session<'_>, rows: &[Row]) -> Result<Taken, VerbEr
     for row in rows {
         let read = Live::read(row).and_then(|live| kind_of(&lanes, &live).map(|_| live.clone()));
         if let Some(live) = unreadable.check(job_id(row.try_get(0)?), read)? {
-            taken.push((live, row.try_get::<_, Option<Uuid>>(12)?.map(holder_id)));
+            taken.push((live, row.try_get::<_, Option<Uuid>>(14)?.map(holder_id)));
         }
     }
     unreadable.set_aside(session).await?;

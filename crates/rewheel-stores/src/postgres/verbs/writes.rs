@@ -14,8 +14,8 @@ use super::groups::Touched;
 use super::results::{self, Ran, Rans};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
-    Actor, Cause, Failure, Fence, GivenResult, HolderId, JobId, Lease, Limits, Retain, State,
-    Timestamp, Transition, Wanted,
+    Actor, Cause, Failure, Fence, GivenResult, HolderId, JobId, Limits, Retain, State, Timestamp,
+    Transition, Wanted,
 };
 use std::time::Duration;
 use tokio_postgres::Row;
@@ -37,6 +37,10 @@ pub(super) struct Live {
     pub(super) key: Option<String>,
     /// Whether it has a group.
     pub(super) grouped: bool,
+    /// Whether it was never settled nor given back, so that no failed attempt is on record.
+    pub(super) unsettled: bool,
+    /// How often the row was written: at least once for every attempt on record.
+    pub(super) version: i64,
 }
 
 impl Live {
@@ -56,6 +60,8 @@ impl Live {
             holder: row.try_get(9)?,
             key: row.try_get(10)?,
             grouped: row.try_get(11)?,
+            unsettled: row.try_get(12)?,
+            version: row.try_get(13)?,
         })
     }
 
@@ -95,6 +101,8 @@ pub(super) struct Writes<'a> {
     dropped: Vec<Uuid>,
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
     attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
+    /// Those of the jobs with such records that may have too many.
+    long: Vec<Uuid>,
     noted: Vec<Noted>,
     /// The jobs of groups.
     touched: Touched,
@@ -127,7 +135,7 @@ struct End {
 impl End {
     /// Returns whether it succeeded at once, so that no failed attempt is on record, and no group lists it.
     fn is_plain(&self) -> bool {
-        self.ran.is_some() && self.live.fence == Fence::new(1) && !self.live.grouped
+        self.ran.is_some() && self.live.unsettled && !self.live.grouped
     }
 }
 
@@ -202,13 +210,11 @@ impl<'a> Writes<'a> {
     }
 
     /// Records a failed attempt.
-    pub(super) fn record(
-        &mut self,
-        settlement: &'a Settlement,
-        failure: &'a Failure,
-        attempt: u32,
-    ) {
-        self.attempts.push((settlement, failure, attempt));
+    pub(super) fn record(&mut self, live: &Live, settlement: &'a Settlement, failure: &'a Failure) {
+        self.attempts.push((settlement, failure, live.attempt + 1));
+        if live.version > count(Limits::ATTEMPTS_LISTED_MAX as u64) {
+            self.long.push(uuid(live.id));
+        }
     }
 
     /// Adds an audit entry, if this change of a job needs one.
@@ -244,6 +250,7 @@ impl<'a> Writes<'a> {
     ) -> Result<Touched, VerbError> {
         if let Some((id, number)) = holder {
             write_attempts(session, &self.attempts, id, now).await?;
+            trim_attempts(session, &self.long).await?;
             write_kept(session, &self.kept, number, now).await?;
         }
         write_let_go(session, &self.let_go, now).await?;
@@ -290,17 +297,11 @@ async fn write_attempts(
             .map(|(settled, ..)| settled.decision.wait().map(|(after, _)| millis(after)))
             .collect::<Vec<_>>(),
     ];
-    session.execute(&INSERT_ATTEMPTS, &params).await?;
-    trim_attempts(session, attempts.iter().map(|(settled, ..)| settled.lease)).await
+    session.execute(&INSERT_ATTEMPTS, &params).await.map(drop)
 }
 
-/// Drops records from the middle of long histories. Every record has its own fence, so a job with a small fence cannot have too many.
-async fn trim_attempts(
-    session: &Session<'_>,
-    leases: impl Iterator<Item = Lease>,
-) -> Result<(), VerbError> {
-    let long = leases.filter(|lease| lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64);
-    let jobs: Vec<Uuid> = long.map(|lease| uuid(lease.job)).collect();
+/// Drops records from the middle of long histories.
+async fn trim_attempts(session: &Session<'_>, jobs: &[Uuid]) -> Result<(), VerbError> {
     if jobs.is_empty() {
         return Ok(());
     }

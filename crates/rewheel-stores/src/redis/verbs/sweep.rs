@@ -13,8 +13,16 @@ use std::time::Duration;
 
 impl RedisStore {
     pub(in super::super) async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
-        self.count_forgotten().await;
         self.finish_batches().await?;
+        let events = self.take_over(sweep).await?;
+        // Not urgent: takeovers come first, and their events must not be lost to a timeout.
+        if events.is_empty() {
+            self.count_forgotten().await;
+        }
+        Ok(events)
+    }
+
+    async fn take_over(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         let mut events = Vec::new();
         loop {
             let room = (sweep.limit - events.len()).min(SCRIPT_CHANGES_MAX);

@@ -1,10 +1,13 @@
 //! Tests that batches take few round trips, however many jobs they have.
 
 use super::support::open_at;
+use mysql_async::prelude::Queryable;
+use rewheel_core::Retain;
 use rewheel_core::store::Settlement;
 use rewheel_testkit::Database;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -87,4 +90,43 @@ async fn a_batch_of_successes_takes_a_few_round_trips() {
     subject.store.settle(holder, &settlements).await.expect("settled");
     let asked = proxy.asked() - before;
     assert!(asked <= JOBS / 8, "{asked} round trips");
+}
+
+/// Fences are large after a failover, but the histories of jobs are as short as before: none is searched for records.
+#[tokio::test]
+async fn a_later_epoch_takes_as_many_round_trips() {
+    let database = Database::fresh();
+    let proxy = Proxy::start(&database).await;
+    let (mut fails, mut drops) = (Vec::new(), Vec::new());
+    for epoch in 0..2_u64 {
+        let subject = open_at(&proxy.url).await;
+        subject.kinds(&["charge"]).await;
+        let holder = subject.holder().await;
+        // The least of some, because a connection prepares its statements first.
+        let mut least = usize::MAX;
+        for _ in 0..6 {
+            subject.submit("charge").await;
+            let lease = subject.claim_only(holder, "charge").await.lease();
+            assert_eq!(lease.fence.get(), (epoch << 32) + 1);
+            let before = proxy.asked();
+            subject.settle(holder, &subject.dead(lease)).await;
+            least = least.min(proxy.asked() - before);
+        }
+        fails.push(least);
+
+        subject.insert(&subject.jobs("charge", JOBS)).await;
+        let keep = Retain { job: Duration::ZERO, key: Duration::ZERO };
+        let leased = subject.claim(holder, &["charge"], JOBS).await;
+        let settlements: Vec<Settlement> = leased
+            .iter()
+            .map(|leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
+            .collect();
+        let before = proxy.asked();
+        subject.store.settle(holder, &settlements).await.expect("settled");
+        drops.push(proxy.asked() - before);
+        let mut connection = database.connect().await;
+        connection.query_drop("UPDATE rewheel_epochs SET server = 'another'").await.expect("moved");
+    }
+    assert_eq!(fails[0], fails[1]);
+    assert!(drops.iter().all(|asked| *asked <= JOBS / 8), "{drops:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::support::{Node, WITHOUT_BINS, counted, soon};
 use rewheel_core::store::{
-    Filter, PageRequest, ReadStore, Settled, Settlement, Store, StoreResult,
+    Filter, Leased, PageRequest, ReadStore, Settled, Settlement, Store, StoreResult,
 };
 use rewheel_core::{GroupKey, HolderId, JobId, Key, NewJob, Retain, State};
 use rewheel_stores::PostgresOptions;
@@ -10,22 +10,22 @@ use rewheel_testkit::{Schema, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-const MINUTE: Duration = seconds(60);
+pub(super) const MINUTE: Duration = seconds(60);
 
 /// Two retentions with bins of their own.
-const SHORT: Duration = seconds(5 * 60);
+pub(super) const SHORT: Duration = seconds(5 * 60);
 const LONG: Duration = seconds(24 * 3_600);
 
 /// A node that opens a bin for each finished job, and a connection of another client.
-struct Scene {
-    schema: Schema,
-    node: Node,
+pub(super) struct Scene {
+    pub(super) schema: Schema,
+    pub(super) node: Node,
     holder: HolderId,
     visitor: rewheel_testkit::Visitor,
 }
 
 impl Scene {
-    async fn new() -> Scene {
+    pub(super) async fn new() -> Scene {
         let schema = Schema::fresh();
         let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
         options.binned_min = 1;
@@ -46,17 +46,35 @@ impl Scene {
             .iter()
             .map(|leased| Settlement { keep, ..Settlement::succeed(leased.lease()) })
             .collect();
-        let settled = self.node.subject.store.settle(self.holder, &settlements).await;
-        let settled = settled.expect("settled");
-        assert!(settled.iter().all(|answer| matches!(answer, Settled::Applied(_))), "{settled:?}");
+        self.settle(&settlements).await;
     }
 
     /// Runs some jobs. The first one opens the bin for the others.
-    async fn fill(&self, jobs: usize, keep: Duration) -> Vec<JobId> {
+    pub(super) async fn fill(&self, jobs: usize, keep: Duration) -> Vec<JobId> {
         self.succeed(&self.node.jobs("a", 1), keep).await;
         let jobs = self.node.jobs("a", jobs);
         self.succeed(&jobs, keep).await;
         jobs.iter().map(|job| job.id).collect()
+    }
+
+    /// Begins another epoch, as after a failover: all fences are larger from now on. Returns the job that is due.
+    async fn promote(&self) -> Leased {
+        self.sql("UPDATE {s}.epochs SET timeline = timeline - 1").await;
+        for _ in 0..3 {
+            let Ok(mut leased) = self.node.try_claim(self.holder, &["a"], 1).await else {
+                continue;
+            };
+            let leased = leased.pop().expect("a job is due");
+            assert!(leased.job.fence.get() > 1 << 32);
+            return leased;
+        }
+        panic!("no epoch begins");
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) {
+        let settled = self.node.subject.store.settle(self.holder, settlements).await;
+        let settled = settled.expect("settled");
+        assert!(settled.iter().all(|answer| matches!(answer, Settled::Applied(_))), "{settled:?}");
     }
 
     async fn sql(&self, sql: &str) {
@@ -83,7 +101,7 @@ impl Scene {
         counted(&self.visitor, &sql).await
     }
 
-    fn wait(&self, time: Duration) {
+    pub(super) fn wait(&self, time: Duration) {
         self.node.clock.advance(time);
     }
 }
@@ -233,6 +251,64 @@ async fn records_of_failed_attempts_go_with_their_jobs() {
     assert_eq!(pruned, 34);
     assert_eq!(scene.count("SELECT count(*) FROM {s}.attempts").await, 1);
     assert_eq!(node.subject.store.attempts(living).await.expect("attempts").len(), 1);
+    node.balance().await;
+}
+
+/// Large fences say nothing about the attempts of a job.
+#[tokio::test]
+async fn jobs_of_a_later_epoch_go_into_bins() {
+    let scene = Scene::new().await;
+    let node = &scene.node;
+    let keep = |keep: Duration| Retain { job: keep, key: keep };
+    // In the old epoch: the bins are opened, and an attempt of a job fails.
+    scene.fill(1, SHORT).await;
+    scene.fill(1, LONG).await;
+    let failed = node.submit("a").await;
+    let first = node.claim_only(scene.holder, "a").await.lease();
+    scene.settle(&[node.retry(first, Duration::ZERO, false)]).await;
+    let second = scene.promote().await.lease();
+    assert_eq!(second.job, failed);
+    scene.settle(&[Settlement { keep: keep(SHORT), ..Settlement::succeed(second) }]).await;
+    assert_eq!(scene.binned().await, 2, "a job with a record is in bin 0");
+
+    scene.fill(20, SHORT).await;
+    assert_eq!(scene.binned().await, 23);
+    // Different retentions, and a job that was retried in this epoch: another statement.
+    node.insert(&node.jobs("a", 3)).await;
+    let again = node.claim(scene.holder, &["a"], 1).await[0].lease();
+    scene.settle(&[node.retry(again, Duration::ZERO, false)]).await;
+    let leased = node.claim(scene.holder, &["a"], 3).await;
+    let mixed: Vec<Settlement> = leased
+        .iter()
+        .zip([SHORT, LONG, SHORT])
+        .map(|(leased, time)| Settlement {
+            keep: keep(time),
+            ..Settlement::succeed(leased.lease())
+        })
+        .collect();
+    scene.settle(&mixed).await;
+    assert_eq!(scene.binned().await, 25);
+    assert_eq!(node.subject.store.attempts(again.job).await.expect("attempts").len(), 2);
+
+    scene.wait(2 * LONG);
+    node.prune_all().await;
+    assert_eq!(scene.count("SELECT count(*) FROM {s}.attempts").await, 0);
+    let books = node.store.books().await.expect("books");
+    assert_eq!((books.finished, books.missing()), (0, 0));
+}
+
+/// Without retention, the records of an earlier epoch are deleted with their jobs.
+#[tokio::test]
+async fn no_record_stays_behind_a_job_of_a_later_epoch() {
+    let scene = Scene::new().await;
+    let node = &scene.node;
+    node.submit("a").await;
+    let first = node.claim_only(scene.holder, "a").await.lease();
+    scene.settle(&[node.retry(first, Duration::ZERO, false)]).await;
+    let second = scene.promote().await.lease();
+    let keep = Retain { job: Duration::ZERO, key: Duration::ZERO };
+    scene.settle(&[Settlement { keep, ..Settlement::succeed(second) }]).await;
+    assert_eq!(scene.count("SELECT count(*) FROM {s}.attempts").await, 0);
     node.balance().await;
 }
 

@@ -4,9 +4,11 @@
 //! the chaos cells `failover-sync` and `failover-async` promote real standbys.
 
 use super::support::{Node, counted, soon, told};
-use rewheel_core::store::{KindStore, Leased, Settled, Settlement, Store, Sweep};
-use rewheel_core::{HolderId, JobId, Retain};
-use rewheel_testkit::Schema;
+use rewheel_core::store::{
+    Direct, Insert, Inserted, KindStore, Leased, Settled, Settlement, Store, Sweep,
+};
+use rewheel_core::{HolderId, JobId, Lease, Retain};
+use rewheel_testkit::{Schema, seconds};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
@@ -222,8 +224,155 @@ async fn a_failover_that_forgot_nothing_is_no_risk() {
     let sweep = Sweep::new(holder, 10, Retain::default());
     node.subject.store.sweep(&sweep).await.expect("a sweep");
     assert_eq!(failover_risk(&node).await, None);
-    let rows = format!("SELECT count(*) FROM {}.forgotten WHERE checked = 3", schema.name());
+    let rows = format!("SELECT count(*) FROM {}.forgotten WHERE checked = 2", schema.name());
     assert_eq!(counted(&visitor, &rows).await, 1);
+}
+
+/// Jobs that were deleted because their retention ended are not missing, however short it is.
+#[tokio::test]
+async fn deleted_jobs_are_not_counted_as_forgotten() {
+    for (keep, age) in [(seconds(3_600), seconds(7_300)), (seconds(300), seconds(480))] {
+        let schema = Schema::fresh();
+        let node = Node::of(&schema).await;
+        let visitor = schema.connect().await;
+        let holder = node.holder().await;
+        node.submit("a").await;
+        let lease = claim(&node, holder).await.lease();
+        let keep = Retain { job: keep, key: keep };
+        node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        node.clock.advance(age);
+        assert_eq!(node.prune_all().await.finished, 1);
+        node.submit("a").await;
+        change(&visitor, &schema, PROMOTED).await;
+        let holder = node.holder().await;
+        claim(&node, holder).await;
+        node.subject
+            .store
+            .sweep(&Sweep::new(holder, 10, Retain::default()))
+            .await
+            .expect("a sweep");
+        assert_eq!(failover_risk(&node).await, None);
+        let rows = format!("SELECT count(*) FROM {}.forgotten", schema.name());
+        assert_eq!(counted(&visitor, &rows).await, 1);
+    }
+}
+
+/// Each node ends jobs of the other one. A kind whose jobs are not kept leaves no trace of them.
+#[tokio::test]
+async fn jobs_that_another_node_ended_and_did_not_keep_are_not_counted_as_forgotten() {
+    let schema = Schema::fresh();
+    let (first, second) = (Node::of(&schema).await, Node::of(&schema).await);
+    let visitor = schema.connect().await;
+    let holders = [first.holder().await, second.holder().await];
+    let keep = Retain { job: std::time::Duration::ZERO, key: std::time::Duration::ZERO };
+    for _ in 0..3 {
+        first.submit("a").await;
+        second.submit("a").await;
+        for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+            let lease = claim(node, holder).await.lease();
+            node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        }
+        // Now each ends a job of the other one.
+        second.submit("a").await;
+        first.submit("a").await;
+        for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+            let lease = claim(node, holder).await.lease();
+            node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        }
+    }
+    second.submit("a").await;
+    change(&visitor, &schema, PROMOTED).await;
+    claim(&first, holders[0]).await;
+    for (node, holder) in [(&first, holders[0]), (&second, holders[1])] {
+        node.subject.store.books().await.expect("books");
+        let sweep = Sweep::new(holder, 10, Retain::default());
+        node.subject.store.sweep(&sweep).await.expect("a sweep");
+        assert_eq!(failover_risk(node).await, None);
+    }
+}
+
+/// Jobs of dead holders do not wait for the count, which may take long on a new primary.
+#[tokio::test]
+async fn takeovers_come_before_the_count_of_what_was_forgotten() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let visitor = schema.connect().await;
+    let (holder, dead) = (node.holder().await, node.holder().await);
+    node.submit("a").await;
+    claim(&node, dead).await;
+    node.submit("a").await;
+    change(&visitor, &schema, PROMOTED).await;
+    claim(&node, holder).await;
+    node.subject.store.leave(dead).await.expect("it left");
+    let rows = format!("SELECT count(*) FROM {}.forgotten", schema.name());
+    for (taken, counts) in [(1, 0), (0, 1)] {
+        let sweep = Sweep::new(holder, 10, Retain::default());
+        assert_eq!(node.subject.store.sweep(&sweep).await.expect("a sweep").len(), taken);
+        assert_eq!(counted(&visitor, &rows).await, counts);
+    }
+}
+
+/// The fences of the direct path are as large as those of claims, and it notices a promotion as they do.
+#[tokio::test]
+async fn a_job_that_is_leased_at_once_has_a_fence_of_its_epoch() {
+    for more in ["", "&pooler=transaction"] {
+        let schema = Schema::fresh();
+        let node = Node::open(&format!("{}{more}", schema.url())).await;
+        let visitor = schema.connect().await;
+        node.kinds(&["a"]).await;
+        let holder = node.holder().await;
+        let direct = Some(Direct { holder, attempt_timeout: seconds(30), grace: seconds(10) });
+        for (epoch, change_first) in [(0, None), (1, Some(PROMOTED))] {
+            if let Some(what) = change_first {
+                change(&visitor, &schema, what).await;
+            }
+            let jobs = node.jobs("a", 1);
+            let insert = Insert { direct, ..Insert::new(&jobs) };
+            let mut stored = node.subject.store.insert(&insert).await;
+            for _ in 0..2 {
+                let Err(error) = &stored else { break };
+                assert!(error.is_transient() && told(error).contains("promoted"), "{error:?}");
+                stored = node.subject.store.insert(&insert).await;
+            }
+            let stored = stored.expect("the new epoch has begun");
+            let Inserted::Created { leased: Some(fence), .. } = stored[0] else {
+                panic!("{stored:?}")
+            };
+            assert_eq!(fence.get(), epoch * FLOOR + 1);
+            let lease = Lease { job: jobs[0].id, fence };
+            let settled = node.settle(holder, &Settlement::succeed(lease)).await;
+            assert!(matches!(settled, Settled::Applied(_)), "{settled:?}");
+        }
+        assert_eq!(reasons(&visitor, &schema).await, "created promoted");
+        node.balance().await;
+    }
+}
+
+/// The nodes go on while an epoch begins. A sequence that goes back would give out numbers twice.
+#[tokio::test]
+async fn a_sequence_in_use_does_not_go_back_when_an_epoch_begins() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    node.submit("a").await;
+    let (raiser, user) = (schema.connect().await, schema.connect().await);
+    let name = schema.name();
+    let raise = format!(
+        "SELECT count({name}.raise_sequence('ledger', 'seq', 1)) FROM generate_series(1, 20000)"
+    );
+    let take = format!(
+        "SELECT count(DISTINCT number) FROM (
+             SELECT nextval(pg_get_serial_sequence('{name}.ledger', 'seq')) AS number
+               FROM generate_series(1, 200000)) AS taken"
+    );
+    let (_, taken) = tokio::join!(counted(&raiser, &raise), counted(&user, &take));
+    assert_eq!(taken, 200_000, "numbers were given out twice");
+
+    // A copy made by logical replication has the rows, but its sequences are at the start.
+    let raise = format!(
+        "SELECT {name}.raise_sequence('ledger', 'seq', 1000000)
+           + nextval(pg_get_serial_sequence('{name}.ledger', 'seq'))"
+    );
+    assert_eq!(counted(&user, &raise).await, 2_000_001);
 }
 
 /// Behind a pooler, the server changes without a new connection: the claim itself notices it.

@@ -156,7 +156,7 @@ impl Settler {
         let (mut live, number) = self.take(settled.lease)?;
         let decision = &settled.decision;
         if let Some(failure) = &settled.failure {
-            writes.record(settled, failure, live.attempt + 1);
+            writes.record(&live, settled, failure);
         }
         live.attempt += u32::from(decision.uses_attempt());
         let failure = decision.failure().or(settled.failure.as_ref());
