@@ -3,6 +3,7 @@
 use super::document::Document;
 use super::{Schedule, ScheduleError, ScheduleStatus, kind, parse_name, settings};
 use crate::engine::Engine;
+use crate::own_jobs;
 use crate::submit::{self, SubmitError};
 use rewheel_core::store::{
     Change, ChangeScope, ChangeVerb, Changed, Edit, Insert, Inserted, Refusal, StoreError,
@@ -96,6 +97,7 @@ impl Engine {
             shard_key: ShardKey::parse(name.as_str()).ok(),
             priority: Priority::new(9).unwrap_or_default(),
             due: When::At(document.next().plus(schedule.timing.spread(name.as_str()))),
+            parent: Some(own_jobs::SCHEDULES),
             ..NewJob::new(self.new_id(), kind(), document.encode())
         };
         match self.insert(&Insert::new(std::slice::from_ref(&job))).await?.pop() {
