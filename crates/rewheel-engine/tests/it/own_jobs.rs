@@ -1,14 +1,16 @@
 //! Tests that the cost of schedules and bulk operations does not depend on other jobs.
 
 use crate::still::store;
-use rewheel::{Random, minutes};
+use rewheel::{Random, millis, minutes, seconds};
 use rewheel_core::store::{Filter, Insert, PageRequest, SubmitStore as _};
 use rewheel_core::{Actor, JobId, KindName, NewJob, Report, Tenant, Timestamp, When};
 use rewheel_engine::{
-    Bulk, BulkVerb, Engine, EngineBuilder, FollowUp, Schedule, ScheduleError, Selection,
+    Bulk, BulkVerb, Engine, EngineBuilder, FollowUp, Overlap, Schedule, ScheduleError, Selection,
 };
 use rewheel_stores::MemoryStore;
-use std::sync::Arc;
+use rewheel_testkit::{FaultyStore, Verb};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -75,5 +77,75 @@ async fn newer_jobs_hide_no_operation() -> Tested {
     let own = engine.operations(&page, Some(&acme)).await?;
     assert_eq!(own.items.len(), 20);
     assert!(own.items.iter().all(|one| one.tenant.as_ref() == Some(&acme)));
+    Ok(())
+}
+
+/// A schedule asks for its latest job, however many it has submitted.
+#[tokio::test(start_paused = true)]
+async fn an_instant_lists_no_earlier_jobs() -> Tested {
+    let calls: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
+    let counted = Arc::clone(&calls);
+    let counting = FaultyStore::with_faults(Arc::new(store()), move |verb| {
+        if let Ok(mut calls) = counted.lock() {
+            *calls.entry(format!("{verb:?}")).or_default() += 1;
+        }
+        Box::pin(std::future::ready(None))
+    });
+    let engine = Engine::builder(Arc::new(counting))
+        .raw_handler("report", |_| async { Report::Done })
+        .start()
+        .await?;
+    engine.put_schedule("minutely", &each_minute()?.overlap(Overlap::Skip), &ops()).await?;
+    if let Ok(mut calls) = calls.lock() {
+        calls.clear();
+    }
+    tokio::time::sleep(minutes(20)).await;
+    let (lists, asked) = match calls.lock() {
+        Ok(calls) => (calls.get("List").copied(), calls.get("Ended").copied()),
+        Err(_) => (None, None),
+    };
+    // Nothing else asks: no client waits for a job.
+    assert_eq!((lists, asked), (None, Some(19)), "{:?}: {:?}", Verb::List, Verb::Ended);
+    let status = engine.schedule("minutely").await?.ok_or("it was put")?;
+    assert_eq!((status.fired, status.skipped), (20, 0));
+    Ok(())
+}
+
+/// Schedules that are due at the same instant all fire, in a store that writes to a disk: no instant has two jobs. Each asks whether its
+/// latest job has ended.
+#[tokio::test]
+async fn many_schedules_fire_at_one_instant_in_a_file() -> Tested {
+    const SCHEDULES: usize = 200;
+    let folder = tempfile::tempdir()?;
+    let url = format!("sqlite://{}?synchronous=normal", folder.path().join("rewheel.db").display());
+    let store = rewheel_stores::connect(&url).await?;
+    let builder =
+        || Engine::builder(Arc::clone(&store)).raw_handler("report", |_| async { Report::Done });
+    let engines = [builder().start().await?, builder().start().await?];
+    let each_second = Schedule::every(seconds(1), FollowUp::raw("report", b"{}".to_vec()))?;
+    assert_eq!(each_second.overlap, Overlap::Skip, "the default");
+    let mut ids = Vec::new();
+    for nth in 0..SCHEDULES {
+        let engine = &engines[nth % 2];
+        ids.push(engine.put_schedule(&format!("tick-{nth}"), &each_second, &ops()).await?.id);
+    }
+    let page = PageRequest::first(1_000);
+    loop {
+        let all = engines[0].schedules(&page).await?.items;
+        assert_eq!(all.len(), SCHEDULES);
+        if all.iter().all(|one| one.fired >= 2) {
+            break;
+        }
+        tokio::time::sleep(millis(100)).await;
+    }
+    for engine in &engines {
+        engine.shutdown(seconds(10)).await;
+    }
+    for id in ids {
+        let filter = Filter { parent: Some(id), ..Filter::default() };
+        let jobs = store.list(&filter, &page).await?.items;
+        let instants: BTreeSet<Option<Timestamp>> = jobs.iter().map(|job| job.instant).collect();
+        assert_eq!(instants.len(), jobs.len(), "two jobs of one instant");
+    }
     Ok(())
 }
