@@ -5,7 +5,8 @@ use rewheel::{Random, millis, minutes, seconds};
 use rewheel_core::store::{Filter, Insert, PageRequest, SubmitStore as _};
 use rewheel_core::{Actor, JobId, KindName, NewJob, Report, Tenant, Timestamp, When};
 use rewheel_engine::{
-    Bulk, BulkVerb, Engine, EngineBuilder, FollowUp, Overlap, Schedule, ScheduleError, Selection,
+    Bulk, BulkVerb, Engine, EngineBuilder, EngineSettings, FollowUp, Overlap, Schedule,
+    ScheduleError, Selection,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{FaultyStore, Verb};
@@ -108,6 +109,25 @@ async fn an_instant_lists_no_earlier_jobs() -> Tested {
     assert_eq!((lists, asked), (None, Some(19)), "{:?}: {:?}", Verb::List, Verb::Ended);
     let status = engine.schedule("minutely").await?.ok_or("it was put")?;
     assert_eq!((status.fired, status.skipped), (20, 0));
+    Ok(())
+}
+
+/// Such a job could be submitted by hand, but not together with the result of the schedule's own job.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_too_large_to_fire_is_refused() -> Tested {
+    let store = store();
+    let settings = EngineSettings { payload_bytes_max: 400 * 1024, ..EngineSettings::default() };
+    let engine = builder(&store).settings(settings).start().await?;
+    let of = |bytes| Schedule::every(minutes(1), FollowUp::raw("report", vec![b'1'; bytes]));
+    let refused = engine.put_schedule("large", &of(256 * 1024 + 1)?, &ops()).await;
+    let Err(ScheduleError::Field { field, why }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(*field, "job.payload");
+    assert_eq!(why, "has 262145 bytes: the limit for the job of a schedule is 262144");
+    assert_eq!(engine.schedule("large").await?, None);
+    engine.put_schedule("large", &of(256 * 1024)?, &ops()).await?;
+    tokio::time::sleep(minutes(2)).await;
+    let status = engine.schedule("large").await?.ok_or("it was put")?;
+    assert_eq!((status.fired, status.failure), (2, None));
     Ok(())
 }
 
