@@ -149,6 +149,10 @@ macro_rules! store_conformance {
                 wait_for_a_dead_letter_if_the_kind_says_so, follow_a_changed_setting, count_while_they_wait,
                 are_listed_by_their_key, go_on_while_a_job_is_stored, never_have_two_leases,
             }
+            every_feature {
+                lasts_after_a_success, lasts_after_a_failure, lasts_in_a_dead_letter, lasts_after_takeovers,
+                lasts_after_the_deadline, lasts_after_a_cancel_while_it_waits, lasts_after_a_cancel_while_it_runs,
+            }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,
                 leaves_nothing_of_a_wanted_cancel_that_is_not_kept, answers_again_what_it_did,
