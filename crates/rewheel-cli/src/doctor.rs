@@ -1,14 +1,15 @@
 //! Checks a store for problems.
 
+mod stuck_groups;
+
 use crate::args::Doctor;
 use crate::cli_error::{CliError, exit};
 use crate::local;
 use crate::output::{Output, table};
+use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
-use rewheel_core::{Holder, Role, SecretUrl};
 use rewheel_server::config::ConfigWarning;
 use serde::Serialize;
-use std::time::Duration;
 
 /// Clocks that differ by more than this are reported.
 const SKEW_MS_MAX: i64 = 1_000;
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;
-    let groups = stuck_groups(store.as_ref()).await?;
+    let groups = stuck_groups::check(store.as_ref()).await?;
     let mut findings = examine(store.capabilities(), books, clock, &risks, &config.warnings());
     findings.ok &= groups.ok;
     findings.checks.push(groups);
@@ -62,45 +63,6 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
     let message = format!("checks failed: {}", found.join(", "));
     Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
-}
-
-/// Groups that wait without a reason are counted up to this number.
-const STUCK_MAX: usize = 1_000;
-
-/// How long the housekeeping of a node may take to release the next job of a group: twice the time in which it looks at all groups.
-const RELEASED_WITHIN: Duration = Duration::from_secs(60);
-
-/// How long to wait before looking again.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Checks that every group with waiting jobs has a job that may run. If a node is running, it may be about to release them: so it looks
-/// several times.
-async fn stuck_groups(store: &dyn Store) -> Result<Check, CliError> {
-    let mut stuck = store.stuck_groups(STUCK_MAX).await?;
-    if stuck > 0 {
-        let is_running = |holder: &Holder| {
-            holder.role == Role::Engine && holder.died.is_none() && !holder.expired
-        };
-        let clock = rewheel::Clock::system();
-        let start = clock.now();
-        let patience = if store.holders().await?.iter().any(is_running) {
-            RELEASED_WITHIN
-        } else {
-            Duration::ZERO
-        };
-        while stuck > 0 && clock.now().since(start) < patience {
-            clock.sleep(LOOK_EVERY).await;
-            stuck = store.stuck_groups(STUCK_MAX).await?;
-        }
-    }
-    let message = match stuck {
-        0 => "every group with waiting jobs has a job that may run".to_owned(),
-        _ => format!(
-            "groups with waiting jobs and no job that may run: {stuck}; start a node: it lets their first jobs run within a minute; \
-             if a node is already running, report this as a bug"
-        ),
-    };
-    Ok(Check { name: "groups", ok: stuck == 0, message })
 }
 
 /// The store's clock, compared with this machine's.

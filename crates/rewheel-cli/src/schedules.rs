@@ -29,7 +29,12 @@ struct BodyJob<'a> {
     payload: Box<RawValue>,
     tenant: Option<&'a str>,
     priority: Option<i64>,
+    delay: Option<&'a str>,
+    group_key: Option<&'a str>,
+    shard_key: Option<&'a str>,
     attempts_max: Option<i64>,
+    attempt_timeout: Option<&'a str>,
+    backoff: Option<&'a str>,
 }
 
 pub(crate) async fn run(
@@ -77,7 +82,12 @@ async fn put(args: &PutSchedule, client: &Client, output: Output) -> Result<(), 
             payload: submit::json("payload", &args.payload)?,
             tenant: args.tenant.as_deref(),
             priority: args.priority,
+            delay: args.delay.as_deref(),
+            group_key: args.group_key.as_deref(),
+            shard_key: args.shard_key.as_deref(),
             attempts_max: args.attempts_max,
+            attempt_timeout: args.attempt_timeout.as_deref(),
+            backoff: args.backoff.as_deref(),
         },
     };
     let body = serde_json::to_string(&body).map_err(|error| CliError::new(exit::FAILED, error))?;

@@ -26,6 +26,7 @@ mod watch_share;
 mod change;
 mod filter;
 mod groups_released;
+mod group_name;
 mod books;
 mod sample;
 mod history;
@@ -46,6 +47,7 @@ pub use self::filter::{
     AttemptRange, AttemptRangeError, Count, Cursor, CursorError, FailureScan, Failures, Filter,
     Page, PageRequest,
 };
+pub use self::group_name::GroupName;
 pub use self::groups_released::GroupsReleased;
 pub use self::halving::halving;
 pub use self::history::{
@@ -350,9 +352,9 @@ pub trait ReadStore: Send + Sync {
     /// Counts the jobs of each kind by state, and finds the earliest due time of the scheduled ones.
     async fn tally(&self) -> StoreResult<Vec<Tally>>;
 
-    /// Counts groups that have waiting jobs and no job that may run, up to `limit`. There may be some for a moment:
-    /// [`OperateStore::release_groups`] releases their first jobs.
-    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64>;
+    /// Returns groups that have waiting jobs and no job that may run, at most `limit`, always in the same order. There may be some for a
+    /// moment, also on a healthy store: a group is stuck only if [`OperateStore::release_groups`] does not release its first job.
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<Vec<GroupName>>;
 
     /// Returns why jobs under these limits would wait now, one result for each, in order; the same as
     /// [`WorkStore::claim_limited`] returns for lanes that have jobs. Takes no slot and waits for no lock.

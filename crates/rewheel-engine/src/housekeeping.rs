@@ -25,6 +25,9 @@ const GROUPS_AT_ONCE: usize = 1_000;
 /// In how many rounds to look at all groups, however many there are.
 const GROUPS_ROUNDS: usize = 30;
 
+/// How many calls to make in one round of the first look: between two rounds, the loop ends deadlines.
+const GROUPS_FIRST_CALLS: usize = 100;
+
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
     rounds: u32,
@@ -33,6 +36,8 @@ pub(crate) struct Housekeeping {
     /// Until when a call that was given up may still be executed.
     unsure_until: Option<Moment>,
     groups: GroupWalk,
+    /// Rounds since the last look at groups, while another engine looks at them for the fleet.
+    rounds_waited: usize,
 }
 
 /// How far the look at all groups is.
@@ -44,11 +49,16 @@ struct GroupWalk {
 }
 
 impl GroupWalk {
-    /// Returns how many calls to make in one round. The first look goes to the end at once: the process before this one may have died
-    /// with groups to release.
+    /// Returns how many calls to make in one round.
     fn calls(&self) -> usize {
         let groups = self.last.map(|last| last.max(self.seen));
-        groups.map_or(usize::MAX, |groups| groups.div_ceil(GROUPS_AT_ONCE * GROUPS_ROUNDS).max(1))
+        let calls = |groups: usize| groups.div_ceil(GROUPS_AT_ONCE * GROUPS_ROUNDS).max(1);
+        groups.map_or(GROUPS_FIRST_CALLS, calls)
+    }
+
+    /// Returns whether this is the first look, which does not rest: the process before this one may have died with groups to release.
+    fn is_first(&self) -> bool {
+        self.last.is_none()
     }
 
     /// Adds the groups of a call. Returns whether it came to the end.
@@ -65,7 +75,8 @@ impl GroupWalk {
 impl Housekeeping {
     pub(crate) fn new(shared: Arc<Shared>) -> Housekeeping {
         let groups = GroupWalk::default();
-        Housekeeping { shared, rounds: 0, is_failing: false, unsure_until: None, groups }
+        let (is_failing, unsure_until) = (false, None);
+        Housekeeping { shared, rounds: 0, is_failing, unsure_until, groups, rounds_waited: 0 }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -143,9 +154,16 @@ impl Housekeeping {
     }
 
     /// Releases the next jobs of groups where no other call did. Returns when to look again.
+    ///
+    /// One engine looks at all groups for the fleet, so that the cost does not grow with the number of engines. The others look slowly,
+    /// together as often as one call per housekeeping interval: so each group is released even if the store calls of that engine fail.
     async fn release_groups(&mut self) -> Duration {
         let usual = self.shared.settings.housekeeping;
-        for _ in 0..self.groups.calls() {
+        let is_first = self.shared.intake.shards.is_first();
+        if !is_first && !self.is_turn() {
+            return usual;
+        }
+        for _ in 0..if is_first { self.groups.calls() } else { 1 } {
             if self.shared.is_lease_expired() {
                 return usual;
             }
@@ -159,9 +177,21 @@ impl Housekeeping {
             }
         }
         match self.groups {
+            _ if !is_first => usual,
             GroupWalk { last: Some(0), seen: 0 } => usual,
+            GroupWalk { .. } if self.groups.is_first() => Duration::ZERO,
             GroupWalk { .. } => usual.min(GROUPS_EVERY),
         }
+    }
+
+    /// Returns true once in as many rounds as there are engines.
+    fn is_turn(&mut self) -> bool {
+        self.rounds_waited += 1;
+        let is_turn = self.rounds_waited >= self.shared.admission.living();
+        if is_turn {
+            self.rounds_waited = 0;
+        }
+        is_turn
     }
 
     /// Searches for jobs whose lease was lost with a store response.

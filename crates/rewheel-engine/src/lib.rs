@@ -112,6 +112,7 @@ pub mod wheel;
 mod dispatch;
 mod attempt;
 mod settle;
+mod own_jobs;
 mod operation;
 mod waiters;
 mod results;

@@ -11,6 +11,7 @@ pub(crate) use self::run::Operator;
 
 use self::document::Document;
 use crate::engine::Engine;
+use crate::own_jobs;
 use crate::rate::Rate;
 use crate::settings::KindSettings;
 use crate::submit::{self, SubmitError};
@@ -376,7 +377,9 @@ impl Engine {
             self.put_kind(&kind, &settings(), &Actor::new("engine")).await?;
         }
         let priority = Priority::new(9).unwrap_or_default();
-        let job = NewJob { priority, ..NewJob::new(self.new_id(), kind, document.encode()) };
+        let parent = Some(own_jobs::OPERATIONS);
+        let job =
+            NewJob { priority, parent, ..NewJob::new(self.new_id(), kind, document.encode()) };
         match self.insert(&Insert::new(std::slice::from_ref(&job))).await?.pop() {
             Some(
                 Inserted::Created { .. } | Inserted::Duplicate { .. } | Inserted::Replaced { .. },
@@ -408,21 +411,26 @@ impl Engine {
         page: &PageRequest,
         tenant: Option<&Tenant>,
     ) -> StoreResult<Page<Operation>> {
-        let filter = Filter { kinds: vec![kind()], ..Filter::default() };
+        let (kinds, parent) = (vec![kind()], Some(own_jobs::OPERATIONS));
+        let filter = Filter { kinds, parent, ..Filter::default() };
         // One more than the maximum shows where the next page begins.
         let looked_at_max = if tenant.is_some() { LOOKED_AT_MAX } else { page.limit };
         let request = PageRequest { limit: looked_at_max.saturating_add(1), ..*page };
         let listed = self.store().list(&filter, &request).await?;
-        let mut items = Vec::new();
-        for (place, job) in listed.items.iter().enumerate() {
-            if let Some(last) = place.checked_sub(1).and_then(|last| listed.items.get(last))
-                && (items.len() >= page.limit || place >= looked_at_max)
-            {
-                return Ok(Page { items, next: Some(Cursor::between(last.id, job.id)) });
-            }
+        let (mut items, mut looked_at, mut last) = (Vec::new(), 0, None);
+        for part in listed.items.chunks(own_jobs::READ_AT_ONCE) {
             // A list has no payloads, which contain the progress.
-            let operation = self.operation(job.id).await?;
-            items.extend(operation.filter(|one| tenant.is_none() || one.tenant.as_ref() == tenant));
+            let read = own_jobs::read(&**self.store(), part).await?;
+            for (job, read) in part.iter().zip(read) {
+                if let Some(last) = last
+                    && (items.len() >= page.limit || looked_at >= looked_at_max)
+                {
+                    return Ok(Page { items, next: Some(Cursor::between(last, job.id)) });
+                }
+                (looked_at, last) = (looked_at + 1, Some(job.id));
+                let is_wanted = |one: &Operation| tenant.is_none() || one.tenant.as_ref() == tenant;
+                items.extend(read.as_ref().and_then(Operation::of).filter(is_wanted));
+            }
         }
         Ok(Page { items, next: listed.next })
     }

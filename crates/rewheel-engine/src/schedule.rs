@@ -21,6 +21,7 @@ pub(crate) use self::run::Scheduler;
 use self::document::Document;
 use crate::engine::Engine;
 use crate::follow_ups::{FollowUp, IntoFollowUp};
+use crate::own_jobs;
 use crate::settings::KindSettings;
 use crate::submit::SubmitError;
 use rewheel::Backoff;
@@ -338,12 +339,13 @@ impl Engine {
     /// # Errors
     /// Returns the error of the store.
     pub async fn schedules(&self, page: &PageRequest) -> StoreResult<Page<ScheduleStatus>> {
-        let filter = Filter { states: there(), kinds: vec![kind()], ..Filter::default() };
+        let (kinds, parent) = (vec![kind()], Some(own_jobs::SCHEDULES));
+        let filter = Filter { states: there(), kinds, parent, ..Filter::default() };
         let listed = self.store().list(&filter, page).await?;
         let mut items = Vec::new();
-        for job in &listed.items {
-            // A list has no payloads.
-            items.extend(self.store().get(job.id).await?.as_ref().and_then(ScheduleStatus::of));
+        for part in listed.items.chunks(own_jobs::READ_AT_ONCE) {
+            let read = own_jobs::read(&**self.store(), part).await?;
+            items.extend(read.iter().flatten().filter_map(ScheduleStatus::of));
         }
         Ok(Page { items, next: listed.next })
     }

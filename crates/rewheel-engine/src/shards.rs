@@ -91,6 +91,13 @@ impl Shards {
         *fleet = Fleet { me: Some(me), holders, foreign };
     }
 
+    /// Returns whether this engine does the work that one engine does for all: it has the smallest id of the live engines. An engine that
+    /// has not heard of others yet does it too.
+    pub(crate) fn is_first(&self) -> bool {
+        let fleet = lock(&self.fleet);
+        fleet.me.is_none() || fleet.holders.first() == fleet.me.as_ref()
+    }
+
     /// Returns whether a shard belongs to another engine.
     pub(crate) fn is_foreign(&self, shard: Shard) -> bool {
         let fleet = lock(&self.fleet);

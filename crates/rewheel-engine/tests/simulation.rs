@@ -149,6 +149,24 @@ fn a_store_that_submits_for_settles_that_do_not_count_is_noticed() {
 }
 
 #[test]
+fn two_jobs_of_one_instant_are_noticed() {
+    let rules = Rules { weakness: Some(Weakness::InstantTwice), ..Rules::default() };
+    is_noticed_as(&rules, "two jobs of one instant", "jobs of the same instant");
+}
+
+#[test]
+fn a_store_that_loses_follow_ups_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::FollowUpsLost), ..Rules::default() };
+    is_noticed_as(&rules, "a follow-up is lost", "counted true, exists false");
+}
+
+#[test]
+fn a_store_that_loses_results_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::ResultLost), ..Rules::default() };
+    is_noticed_as(&rules, "a result is lost", "stored None");
+}
+
+#[test]
 fn a_store_that_replaces_claimed_jobs_is_noticed() {
     let rules = Rules { weakness: Some(Weakness::ReplacesClaimed), ..Rules::default() };
     is_noticed(&rules, "claimed jobs are replaced");

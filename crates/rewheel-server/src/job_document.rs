@@ -143,7 +143,11 @@ impl JobDocument {
             key: job.key.as_ref().map(ToString::to_string),
             tenant: job.lane.tenant.as_ref().map(ToString::to_string),
             shard_key: job.shard_key.as_ref().map(ToString::to_string),
-            parent: job.parent.map(|parent| parent.to_string()),
+            // The parent of the engine's own jobs stands for a list, and is no job.
+            parent: job
+                .parent
+                .filter(|_| !job.lane.kind.is_reserved())
+                .map(|parent| parent.to_string()),
             instant: job.instant.map(rfc3339::text),
             group_key: job.group.as_ref().map(|group| group.key.to_string()),
             blocked: job.is_blocked(),

@@ -32,6 +32,19 @@ pub(crate) struct Line {
     pub(crate) tenant: String,
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
+impl Line {
+    /// Returns the name of the group; `None` for one that no release of Rewheel can have written.
+    pub(crate) fn name(&self) -> Option<rewheel_core::store::GroupName> {
+        let tenant = Some(self.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+        Some(rewheel_core::store::GroupName {
+            kind: rewheel_core::KindName::parse(&self.kind).ok()?,
+            tenant: tenant.map(rewheel_core::Tenant::parse).transpose().ok()?,
+            key: rewheel_core::GroupKey::parse(&self.key).ok()?,
+        })
+    }
+}
+
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 impl Line {
     /// Returns the line of a job, given its group key.

@@ -87,16 +87,26 @@ impl Reading {
     /// Returns whether this row is still looked at. Where it is not, the page ends between it and the one before it: a
     /// cursor must not name a row, which may be that of a stranger.
     pub(crate) fn goes_on(&mut self, id: JobId) -> bool {
-        if let Some(last) = self.last
-            && (self.matched >= self.limit
-                || self.scanned >= self.scan_max
-                || self.patience.is_over(self.scanned))
-        {
-            self.read_to = Some(Cursor::between(last, id).job());
-            return false;
+        if self.last.is_some() && self.matched >= self.limit {
+            return self.end(id);
+        }
+        self.goes_past(id)
+    }
+
+    /// The same for a job that is in another table: a full page does not end before it, because it may be the last one.
+    pub(crate) fn goes_past(&mut self, id: JobId) -> bool {
+        let is_over = self.scanned >= self.scan_max || self.patience.is_over(self.scanned);
+        if self.last.is_some() && is_over {
+            return self.end(id);
         }
         self.scanned += 1;
         self.last = Some(id);
         true
+    }
+
+    /// Ends the page between the last row and this one.
+    fn end(&mut self, id: JobId) -> bool {
+        self.read_to = self.last.map(|last| Cursor::between(last, id).job());
+        false
     }
 }

@@ -13,6 +13,7 @@ pub mod follow_ups;
 pub mod results;
 pub mod schedules;
 pub mod groups;
+pub mod every_feature;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;

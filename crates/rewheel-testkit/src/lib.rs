@@ -29,6 +29,8 @@ mod redis_process;
 mod redis_cluster;
 #[cfg(feature = "postgres")]
 mod schema;
+#[cfg(feature = "postgres")]
+mod distant_server;
 #[cfg(feature = "engine")]
 mod test_engine;
 #[cfg(feature = "engine")]
@@ -38,6 +40,8 @@ pub mod idempotency;
 
 #[cfg(feature = "mysql")]
 pub use self::database::Database;
+#[cfg(feature = "postgres")]
+pub use self::distant_server::DistantServer;
 pub use self::faulty::{Fault, FaultPlan, FaultyStore, Verb};
 pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "redis")]

@@ -76,7 +76,27 @@ pub(crate) struct PutSchedule {
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) priority: Option<i64>,
 
+    /// Run each job this long after its instant, such as 5m
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) delay: Option<String>,
+
+    /// Run the jobs one at a time, together with other jobs of the kind that have this group key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) group_key: Option<String>,
+
+    /// Set the shard key; the tenant and the shard key select the shard
+    #[arg(long, value_name = "KEY")]
+    pub(crate) shard_key: Option<String>,
+
     /// Limit the number of attempts (default: the limit of the kind)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) attempts_max: Option<i64>,
+
+    /// Limit the time of each attempt, such as 30s (default: the limit of the kind)
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) attempt_timeout: Option<String>,
+
+    /// Set the delays between attempts, such as "exponential 100ms x2 max 30s jitter full"
+    #[arg(long)]
+    pub(crate) backoff: Option<String>,
 }

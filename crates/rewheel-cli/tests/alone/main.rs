@@ -13,6 +13,8 @@ mod crowd;
 mod outage;
 mod parking;
 mod poison;
+#[cfg(feature = "test-postgres")]
+mod redrive;
 
 /// Keeps the other tests of this binary waiting, which `cargo test` would run in parallel.
 async fn alone() -> tokio::sync::MutexGuard<'static, ()> {

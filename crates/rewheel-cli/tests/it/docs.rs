@@ -159,6 +159,8 @@ pages! {
     the_guide_to_schedules_runs("docs/guide/schedules.md", "", ["curl", "python3"]);
     the_guide_to_refunds_runs("docs/guide/refunds.md", "", ["curl", "python3"]);
     the_runbook_of_a_restore_runs("docs/guide/runbooks/restore.md", backup(), ["curl"]);
+    the_guide_to_holds_runs("docs/guide/holds.md", "", ["curl", "jq", "python3"]);
+    the_guide_to_defaults_runs("docs/guide/defaults.md", "", ["curl", "jq"]);
     the_guide_to_groups_runs("docs/guide/groups.md", "", ["curl", "python3"]);
 }
 

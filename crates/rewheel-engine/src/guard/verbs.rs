@@ -4,7 +4,7 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HistoryFold, HistoryPage,
+    FailureScan, Failures, Filter, FleetLimit, GroupName, GroupsReleased, HistoryFold, HistoryPage,
     HistoryRow, HistoryScan, HistoryStore, HolderExpiry, Insert, Inserted, KindStore, KindsSince,
     LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
     PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
@@ -287,7 +287,7 @@ impl ReadStore for GuardedStore {
         self.call("tally", &self.usual, |_| self.inner.tally()).await
     }
 
-    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<Vec<GroupName>> {
         self.call("stuck_groups", &self.usual, |_| self.inner.stuck_groups(limit)).await
     }
 

@@ -1,5 +1,6 @@
 //! The loop that announces dead letters until every notifier has accepted them.
 
+use super::channel::Channel;
 use super::gate::Admission;
 use super::inbox::{Inbox, Outcome};
 use super::notice::Notice;
@@ -18,6 +19,10 @@ use tokio::sync::mpsc;
 /// Maximum number of dead letters on their way at the same time. Each takes about two hundred bytes here; a store reads at most
 /// this many plus a batch.
 pub(super) const PENDING_MAX: usize = 10_000;
+
+/// Maximum number of dead letters that wait only for the kind of a route to jobs, which was deleted. They are kept apart, so that other
+/// letters go on. Beyond it, a store would be asked for too many at once.
+const HELD_MAX: usize = 100_000;
 
 /// Delay before a notifier gets a dead letter again that it did not accept.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -64,6 +69,8 @@ pub(super) struct Letters {
     desk: Arc<Inbox>,
     told: mpsc::UnboundedReceiver<Outcome>,
     pending: BTreeMap<LetterId, Pending>,
+    /// Whether it was reported that letters wait for a kind that does not exist.
+    has_told_of_held: bool,
 }
 
 impl Letters {
@@ -72,7 +79,7 @@ impl Letters {
         desk: Arc<Inbox>,
         told: mpsc::UnboundedReceiver<Outcome>,
     ) -> Letters {
-        Letters { shared, desk, told, pending: BTreeMap::new() }
+        Letters { shared, desk, told, pending: BTreeMap::new(), has_told_of_held: false }
     }
 
     pub(super) async fn run(mut self, stop: CancelToken) {
@@ -125,13 +132,16 @@ impl Letters {
     async fn look(&mut self) -> Result<(), StoreError> {
         let (mut fleet, mut skipped, mut limit_before) = (None, 0, 0);
         loop {
-            if self.pending.len() >= PENDING_MAX {
+            let mut room = self.room();
+            if self.pending.len() >= room {
                 self.give_up_on_failed();
                 self.announce().await?;
+                self.offer_held_again().await;
+                room = self.room();
             }
             // Known letters come first: to see others, more must be read.
-            let limit = (self.pending.len() + skipped).min(PENDING_MAX) + Limits::BATCH_MAX;
-            if self.pending.len() >= PENDING_MAX || limit <= limit_before {
+            let limit = (self.pending.len() + skipped).min(room) + Limits::BATCH_MAX;
+            if self.pending.len() >= room || limit <= limit_before {
                 return Ok(());
             }
             let ours = self.desk.ours().clone();
@@ -140,7 +150,7 @@ impl Letters {
             if is_all {
                 self.forget_others(&letters, &ours);
             }
-            let taken = self.offer(letters, &mut fleet, &mut skipped).await?;
+            let taken = self.offer(letters, room, (&mut fleet, &mut skipped)).await?;
             self.announce().await?;
             if is_all {
                 return Ok(());
@@ -155,8 +165,8 @@ impl Letters {
     async fn offer(
         &mut self,
         letters: Vec<DeadLetter>,
-        fleet: &mut Option<Fleet>,
-        skipped: &mut usize,
+        room: usize,
+        (fleet, skipped): (&mut Option<Fleet>, &mut usize),
     ) -> Result<usize, StoreError> {
         let mut taken = 0;
         *skipped = 0;
@@ -164,7 +174,7 @@ impl Letters {
             let is_ours = self.desk.ours().contains(&letter.job);
             if self.pending.contains_key(&(letter.job, letter.version)) {
                 self.offer_again(letter).await;
-            } else if self.pending.len() >= PENDING_MAX {
+            } else if self.pending.len() >= room {
                 break;
             } else if is_ours || self.is_turn(&letter, fleet).await? {
                 self.offer_first(letter).await;
@@ -202,7 +212,7 @@ impl Letters {
         let mut missing = Vec::new();
         for (index, channel) in self.desk.channels.iter().enumerate() {
             if channel.takes(&notice) {
-                let why = why(channel.offer(&notice, Some(id), now), now);
+                let why = self.hand_over(channel, (&notice, id), now);
                 missing.push(Missing { channel: index, why });
             }
         }
@@ -219,17 +229,59 @@ impl Letters {
             return;
         }
         let notice = self.notice(&letter).await;
-        let Some(known) = self.pending.get_mut(&id) else { return };
+        let Some(mut known) = self.pending.remove(&id) else { return };
         for missing in known.missing.iter_mut().filter(|missing| is_due(missing)) {
             let channel = &self.desk.channels[missing.channel];
-            missing.why = why(channel.offer(&notice, Some(id), now), now);
+            missing.why = self.hand_over(channel, (&notice, id), now);
         }
+        self.pending.insert(id, known);
+    }
+
+    /// Offers letters again whose jobs could not be submitted: their kind may be back. The store is not read, which may have more letters
+    /// than there is room for.
+    async fn offer_held_again(&mut self) {
+        let is_held = |known: &&Pending| known.is_held(&self.desk.channels);
+        let held = self.pending.values().filter(is_held).map(|known| known.letter.clone());
+        for letter in held.collect::<Vec<_>>() {
+            self.offer_again(letter).await;
+        }
+    }
+
+    /// Gives a letter to a notifier. A route to a kind that does not exist gets it later.
+    fn hand_over(
+        &self,
+        channel: &Channel,
+        (notice, id): (&Notice, LetterId),
+        now: Moment,
+    ) -> GiveUpReason {
+        if channel.job_kind().is_some_and(|kind| self.shared.kind(kind).is_none()) {
+            return GiveUpReason::Failed(now.plus(AGAIN_AFTER));
+        }
+        match channel.offer(notice, Some(id), now) {
+            Admission::Taken => GiveUpReason::Queued,
+            Admission::Suppressed(number) => GiveUpReason::Summed(number),
+            Admission::Full => GiveUpReason::Failed(now),
+        }
+    }
+
+    /// Returns how many letters may be pending. Those that wait only for the kind of a route take no room from others.
+    fn room(&mut self) -> usize {
+        let is_held = |known: &&Pending| known.is_held(&self.desk.channels);
+        let held = self.pending.values().filter(is_held).count();
+        let has_told = std::mem::replace(&mut self.has_told_of_held, held > 0);
+        if held > 0 && !has_told {
+            tracing::error!(
+                dead_letters = held,
+                "no jobs submitted for dead letters: they are refused, or their kind does not exist; create the kind, and the jobs are submitted within a minute"
+            );
+        }
+        PENDING_MAX + held.min(HELD_MAX)
     }
 
     /// Builds the notice of a letter. Reads its job only if a notifier needs it: ten thousand letters are summed up without.
     async fn notice(&self, letter: &DeadLetter) -> Notice {
         let now = self.shared.clock.now();
-        let asks = |channel: &Arc<super::channel::Channel>| {
+        let asks = |channel: &Arc<Channel>| {
             channel.route.asks_why() || channel.job_kind().is_none() && channel.has_room(now)
         };
         let job = if self.desk.channels.iter().any(asks) {
@@ -329,17 +381,18 @@ impl Letters {
 }
 
 impl Pending {
+    /// Returns whether it waits only for routes to jobs that could not be submitted.
+    fn is_held(&self, channels: &[Arc<Channel>]) -> bool {
+        let is_held = |missing: &Missing| {
+            let is_failed = matches!(missing.why, GiveUpReason::Failed(_));
+            is_failed && channels[missing.channel].job_kind().is_some()
+        };
+        !self.missing.is_empty() && self.missing.iter().all(is_held)
+    }
+
     fn is_on_the_way(&self) -> bool {
         self.missing
             .iter()
             .any(|missing| matches!(missing.why, GiveUpReason::Queued | GiveUpReason::Summed(_)))
-    }
-}
-
-fn why(admission: Admission, now: Moment) -> GiveUpReason {
-    match admission {
-        Admission::Taken => GiveUpReason::Queued,
-        Admission::Suppressed(number) => GiveUpReason::Summed(number),
-        Admission::Full => GiveUpReason::Failed(now),
     }
 }

@@ -51,6 +51,10 @@ pub(super) async fn submit(
         }
         // The job of an earlier death of the same job: one charge is refunded once.
         Some(Inserted::Refused(Refusal::KeyReused { .. })) => Ok(()),
+        Some(Inserted::Refused(why @ Refusal::UnknownKind)) => {
+            // Its kind does not come back within seconds. The letter is offered again in a minute.
+            Err(NotifyError::stop(why.to_string()))
+        }
         Some(Inserted::Refused(why)) => Err(NotifyError::retry(why.to_string())),
         Some(Inserted::LeftOut) | None => Err(NotifyError::retry("the store did not answer")),
     }

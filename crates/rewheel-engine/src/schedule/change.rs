@@ -3,12 +3,14 @@
 use super::document::Document;
 use super::{Schedule, ScheduleError, ScheduleStatus, kind, parse_name, settings};
 use crate::engine::Engine;
+use crate::own_jobs;
 use crate::submit::{self, SubmitError};
 use rewheel_core::store::{
     Change, ChangeScope, ChangeVerb, Changed, Edit, Insert, Inserted, Refusal, StoreError,
 };
 use rewheel_core::{
-    Actor, Job, JobId, Key, NewJob, Priority, Retain, ShardKey, State, Timestamp, Version, When,
+    Actor, Job, JobId, Key, Limits, NewJob, Priority, Retain, ShardKey, State, Timestamp, Version,
+    When,
 };
 use std::time::Duration;
 
@@ -57,6 +59,7 @@ impl Engine {
         let job = NewJob { id, instant: Some(Timestamp::from_millis(0)), ..schedule.job.clone() };
         let job = NewJob { parent: Some(id), ..job };
         self.shared().check_follow_up(&job).map_err(ScheduleError::Job)?;
+        check_size(&job)?;
         let kind = kind();
         if self.kind_settings(&kind).is_none() {
             self.put_kind(&kind, &settings(), &Actor::engine()).await?;
@@ -96,6 +99,7 @@ impl Engine {
             shard_key: ShardKey::parse(name.as_str()).ok(),
             priority: Priority::new(9).unwrap_or_default(),
             due: When::At(document.next().plus(schedule.timing.spread(name.as_str()))),
+            parent: Some(own_jobs::SCHEDULES),
             ..NewJob::new(self.new_id(), kind(), document.encode())
         };
         match self.insert(&Insert::new(std::slice::from_ref(&job))).await?.pop() {
@@ -269,6 +273,16 @@ impl Engine {
             _ => Ok(false),
         }
     }
+}
+
+/// Refuses a payload that is too large to be submitted together with the result of the schedule's own job: it could never fire.
+fn check_size(job: &NewJob) -> Result<(), ScheduleError> {
+    let (bytes, bytes_max) = (job.payload.len(), Limits::FOLLOW_UPS_BYTES_MAX);
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let why = format!("has {bytes} bytes: the limit for the job of a schedule is {bytes_max}");
+    Err(ScheduleError::field("job.payload", why))
 }
 
 /// Returns the time after which a schedule may fire: an instant that fired does not fire again, even if the store's clock was set

@@ -8,8 +8,8 @@ use crate::notify::{Event, Notice};
 use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::Shared;
 use rewheel::{Category, Verdict};
-use rewheel_core::store::{Filter, PageRequest, StoreError};
-use rewheel_core::{Failure, JobId, NewJob, Report, State, Timestamp};
+use rewheel_core::store::StoreError;
+use rewheel_core::{Failure, JobId, NewJob, Report, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -42,8 +42,7 @@ async fn fire(context: JobContext) -> Result<Report, Report> {
         )));
     };
     if let Some(instant) = fire {
-        let id = context.id();
-        if schedule.overlap == Overlap::Skip && has_live_job(&shared, id).await? {
+        if schedule.overlap == Overlap::Skip && is_last_live(&shared, &document).await? {
             document.skipped = document.skipped.saturating_add(1);
             tell(&shared, &context, &schedule, (Lost::Overlap, 1, instant));
         } else {
@@ -61,11 +60,11 @@ async fn fire(context: JobContext) -> Result<Report, Report> {
     Ok(Report::Snooze(next.plus(schedule.timing.spread(&name)).since(now)))
 }
 
-/// Returns whether a job of an earlier instant has not ended.
-async fn has_live_job(shared: &Shared, schedule: JobId) -> Result<bool, StoreError> {
-    let states = vec![State::Scheduled, State::Leased, State::Paused];
-    let filter = Filter { states, parent: Some(schedule), ..Filter::default() };
-    Ok(!shared.store.list(&filter, &PageRequest::first(1)).await?.items.is_empty())
+/// Returns whether the job of the latest instant that submitted one has not ended. The cost does not depend on how many jobs the schedule
+/// has submitted.
+async fn is_last_live(shared: &Shared, document: &Document) -> Result<bool, StoreError> {
+    let Some(last) = document.last() else { return Ok(false) };
+    Ok(shared.store.ended(&[last.job]).await?.is_empty())
 }
 
 /// Submits the job of an instant together with the settle. What cannot be submitted now is tried again: its kind may come back.
@@ -87,7 +86,8 @@ enum Lost {
     Overlap,
 }
 
-/// Counts instants that submit no job, and notifies operators.
+/// Counts instants that submit no job, and notifies operators. This happens before the settle, which may be lost: then another attempt
+/// reports the same instants again. The counters in the schedule are exact.
 fn tell(
     shared: &Shared,
     context: &JobContext,

@@ -131,20 +131,22 @@ impl Timing {
         }
     }
 
-    /// Returns the last instant until now, of a schedule with so many instants that the last is near.
+    /// Returns the last instant until now, of a schedule with so many instants that the last one is less than a year ago.
     fn last_before(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut from = Timestamp::from_millis(now.as_millis().saturating_sub(366 * 86_400_000));
-        for days in [366_i64, 31, 1] {
-            from = Timestamp::from_millis(now.as_millis().saturating_sub(days * 86_400_000));
-            if days == 1 || self.next_after(from).is_none_or(|next| next > now) {
-                break;
+        let follows =
+            |from: i64| self.next_after(Timestamp::from_millis(from)).filter(|next| *next <= now);
+        // An instant follows on `low`, and none on `high`. To walk from one instant to the next could take half a million steps.
+        let (mut low, mut high) =
+            (now.as_millis().saturating_sub(366 * 86_400_000), now.as_millis());
+        let mut last = follows(low)?;
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match follows(middle) {
+                Some(next) => (low, last) = (middle, next),
+                None => high = middle,
             }
         }
-        let mut last = None;
-        while let Some(next) = self.next_after(from).filter(|next| *next <= now) {
-            (last, from) = (Some(next), next);
-        }
-        last
+        Some(last)
     }
 
     /// Returns how long after its instants a schedule of this name fires: less than a second, different for each name.
@@ -164,4 +166,29 @@ impl Timing {
 
 fn millis(period: Duration) -> i64 {
     i64::try_from(period.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNT_MAX, Timing};
+    use rewheel_core::Timestamp;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    /// The latest instant may be days before now.
+    #[test]
+    fn the_latest_of_very_many_instants_is_exact() {
+        for (cron, now, latest) in [
+            ("* * * * mon-fri", "2026-11-15T12:00:30Z", "2026-11-13T23:59:00Z"),
+            ("* * 1-10 * *", "2026-11-30T12:00:00Z", "2026-11-10T23:59:00Z"),
+            ("* * * 1-6 *", "2026-11-15T12:00:00Z", "2026-06-30T23:59:00Z"),
+            ("* * * * *", "2026-11-15T12:00:30Z", "2026-11-15T12:00:00Z"),
+        ] {
+            let timing = Timing::cron(cron, "UTC").unwrap();
+            let first = timing.next_after(at("2024-01-01T00:00:00Z")).unwrap();
+            assert_eq!(timing.latest(first, at(now)), (at(latest), COUNT_MAX), "{cron}");
+        }
+    }
 }

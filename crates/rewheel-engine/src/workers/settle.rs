@@ -73,7 +73,7 @@ impl RemoteWorker<'_> {
         let has_deadlines = live.values().any(|job| job.deadline.is_some());
         let now = if has_deadlines { Some(shared.store.now().await?) } else { None };
         let mut settlements: Vec<Settlement> = Vec::with_capacity(results.len());
-        let mut kinds = BTreeMap::new();
+        let mut kinds = self.kinds_of_ended(&ids, &live).await?;
         let mut said = Vec::with_capacity(results.len());
         for result in results {
             said.push(Said::of(&result, live.get(&result.lease.job)));
@@ -83,11 +83,7 @@ impl RemoteWorker<'_> {
                     self.settlement(job, now, result).await?
                 }
                 // It has ended, no longer exists, or never existed: the store returns what it knows.
-                None => {
-                    let ended = shared.store.get(result.lease.job).await?;
-                    kinds.extend(ended.map(|job| (job.id, job.lane.kind)));
-                    Settlement::succeed(result.lease)
-                }
+                None => Settlement::succeed(result.lease),
             };
             settlements.push(settlement);
         }
@@ -119,6 +115,22 @@ impl RemoteWorker<'_> {
             return Err(WorkerError::Expired(self.id));
         }
         Ok(settled)
+    }
+
+    /// Returns the kinds of those jobs that have ended, with one query for all of them: after a lost response, a worker sends all its
+    /// results again.
+    async fn kinds_of_ended(
+        &self,
+        jobs: &[JobId],
+        live: &BTreeMap<JobId, Job>,
+    ) -> StoreResult<BTreeMap<JobId, KindName>> {
+        let ended: Vec<JobId> =
+            jobs.iter().filter(|job| !live.contains_key(job)).copied().collect();
+        if ended.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.shared().store.find(&ended).await?;
+        Ok(found.into_iter().map(|job| (job.id, job.lane.kind)).collect())
     }
 
     /// Reads kinds that are parked here while another holder may probe them: this worker may have taken the right at another

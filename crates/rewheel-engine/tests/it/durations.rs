@@ -4,12 +4,14 @@ use crate::still::store;
 use proptest::prelude::*;
 use rewheel::{Backoff, Category, Verdict, millis, seconds};
 use rewheel_core::store::{KindStore, ReadStore};
-use rewheel_core::{Actor, Failure, KindName, Limits, NewKind, Report, State, WorkerOwner};
+use rewheel_core::{
+    Actor, Failure, KindName, Limits, NewJob, NewKind, Report, State, When, WorkerOwner,
+};
 use rewheel_engine::meters::Value;
 use rewheel_engine::notify::NotifySettings;
 use rewheel_engine::{
-    BreakerSettings, BudgetSettings, Engine, EngineSettings, JobContext, KindSettings, Rate,
-    RunnerKind, TenantSettings, WorkerResult,
+    BreakerSettings, BudgetSettings, Engine, EngineSettings, FollowUp, JobContext, KindSettings,
+    Rate, RunnerKind, Schedule, TenantSettings, Timing, WorkerResult,
 };
 use rewheel_stores::MemoryStore;
 use std::collections::BTreeSet;
@@ -297,6 +299,115 @@ proptest! {
             tokio::time::sleep(seconds(2)).await;
             check_loops(&engine);
             engine.shutdown(time).await;
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn each_duration_of_a_debounce_is_refused_or_works(
+        time in durations(), other in durations(), has_limit in any::<bool>(),
+    ) {
+        simulated(async {
+            let store = store();
+            let engine = Engine::builder(Arc::new(store.clone()))
+                .raw_handler("work", move |ctx: JobContext| async move {
+                    let next = FollowUp::raw("next", Vec::new()).key("page-7");
+                    let next = match has_limit {
+                        true => next.debounce_up_to(time, other),
+                        false => next.debounce(time),
+                    };
+                    match ctx.submit(next) {
+                        Ok(_) => Report::Done,
+                        Err(error) => Report::dead(error.to_string()),
+                    }
+                })
+                .raw_handler("next", |_| async { Report::Done })
+                .start()
+                .await?;
+            // The second submit postpones the job of the first.
+            for payload in ["1", "2"] {
+                let submit = engine.submit_raw("work", payload.into()).key("page-7");
+                let submitted = match has_limit {
+                    true => submit.debounce_up_to(time, other).await,
+                    false => submit.debounce(time).await,
+                };
+                match submitted {
+                    Ok(job) => assert!(store.get(job.id).await?.is_some()),
+                    Err(error) => assert!(error.to_string().contains("debounce"), "{error}"),
+                }
+            }
+            engine.submit_raw("work", b"plain".to_vec()).await?;
+            tokio::time::sleep(seconds(2)).await;
+            check_loops(&engine);
+            engine.shutdown(seconds(1)).await;
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn each_duration_of_a_schedule_is_refused_or_works(option in 0..5_usize, time in durations()) {
+        simulated(async {
+            let store = store();
+            let engine = Engine::builder(Arc::new(store.clone()))
+                .raw_handler("work", |_| async { Report::Done })
+                .start()
+                .await?;
+            let job = NewJob::new(engine.new_id(), KindName::parse("work")?, Vec::new());
+            let (mut every, mut job) = (seconds(1), job);
+            match option {
+                0 => every = time,
+                1 => job.due = When::In(time),
+                2 => job.deadline = Some(When::In(time)),
+                3 => job.attempt_timeout = Some(time),
+                _ => job.backoff = Some(Backoff::fixed(time)),
+            }
+            let schedule = Timing::every(every).and_then(|timing| Schedule::new(timing, job));
+            let put = match schedule {
+                Ok(schedule) => engine.put_schedule("tick", &schedule, &Actor::new("ops")).await,
+                Err(error) => Err(error),
+            };
+            tokio::time::sleep(seconds(5)).await;
+            check_loops(&engine);
+            match put {
+                Ok(put) => {
+                    let status = engine.schedule("tick").await?.ok_or("it was put")?;
+                    assert_eq!((status.state, status.id), (State::Scheduled, put.id));
+                    // It fires, unless its period is longer.
+                    let has_fired = status.fired > 0 || status.skipped > 0;
+                    assert!(has_fired || every > seconds(4), "{status:?}");
+                }
+                Err(error) => {
+                    assert!(error.to_string().len() > 10, "{error}");
+                    assert_eq!(engine.schedule("tick").await?, None);
+                }
+            }
+            engine.shutdown(seconds(1)).await;
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn each_time_of_a_wait_for_a_result_ends_or_lasts(time in durations()) {
+        simulated(async {
+            let store = store();
+            let kind = KindSettings { result: true, ..KindSettings::default() };
+            let engine = Engine::builder(Arc::new(store.clone()))
+                .kind("work", kind)
+                .raw_handler("work", |ctx: JobContext| async move {
+                    let _ = ctx.set_result("text/plain", b"17".to_vec());
+                    Report::Done
+                })
+                .start()
+                .await?;
+            let done = engine.submit_raw("work", Vec::new()).await?.id;
+            tokio::time::sleep(seconds(2)).await;
+            assert_eq!(engine.result(done, time).await?.body, b"17");
+            let later = engine.submit_raw("work", Vec::new()).delay(seconds(60)).await?.id;
+            let waited = tokio::time::timeout(seconds(30), engine.result(later, time)).await;
+            assert!(!matches!(waited, Ok(Ok(_))), "{waited:?}");
+            assert!(waited.is_ok() || time > seconds(29), "{waited:?}");
+            check_loops(&engine);
+            engine.shutdown(seconds(1)).await;
             Ok(())
         });
     }

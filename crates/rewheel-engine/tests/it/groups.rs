@@ -4,8 +4,10 @@ use crate::still::store;
 use rewheel::{millis, seconds};
 use rewheel_core::store::ReadStore;
 use rewheel_core::{Job, JobId, Report, Turn};
-use rewheel_engine::{Engine, HeldReason, JobContext, SubmitError};
+use rewheel_engine::{Engine, HeldReason, JobContext, KindSettings, SubmitError};
 use rewheel_stores::{MemoryStore, Weakness};
+use rewheel_testkit::{FaultyStore, Verb};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -94,5 +96,37 @@ async fn a_wrong_group_key_is_refused_by_its_name() -> Tested {
         assert!(error.to_string().contains("group_key"), "{error}");
     }
     assert_eq!(store.books().await?.submitted, 0);
+    Ok(())
+}
+
+/// The cost of the look at all groups does not grow with the number of engines, and no engine is needed for it.
+#[tokio::test(start_paused = true)]
+async fn one_engine_looks_at_the_groups_of_a_fleet() -> Tested {
+    let (store, calls) = (store(), Arc::new(AtomicUsize::new(0)));
+    let mut engines = Vec::new();
+    for _ in 0..10 {
+        let counted = Arc::clone(&calls);
+        let counting = FaultyStore::with_faults(Arc::new(store.clone()), move |verb| {
+            counted.fetch_add(usize::from(verb == Verb::ReleaseGroups), Ordering::SeqCst);
+            Box::pin(std::future::ready(None))
+        });
+        let kind = KindSettings::default();
+        engines.push(Engine::builder(Arc::new(counting)).kind("idle", kind).start().await?);
+    }
+    // The engine with the smallest id is the first.
+    engines.sort_by_key(|engine| engine.status().holder);
+    engines[0].submit_raw("idle", Vec::new()).group_key("customer-17").await?;
+    let counted = async || {
+        tokio::time::sleep(seconds(60)).await;
+        calls.swap(0, Ordering::SeqCst)
+    };
+    // All know each other then.
+    counted().await;
+    let first = counted().await;
+    assert!((50..=100).contains(&first), "once a second by one engine, rarely by others: {first}");
+    engines.remove(0).kill();
+    counted().await;
+    let next = counted().await;
+    assert!((50..=100).contains(&next), "another engine does it: {next}");
     Ok(())
 }

@@ -32,6 +32,7 @@ mod results;
 mod retention;
 mod retry_budget;
 mod routing;
+mod own_jobs;
 mod schedules;
 mod shards;
 mod submit;

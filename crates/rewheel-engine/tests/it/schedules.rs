@@ -189,8 +189,9 @@ async fn instants_without_any_engine_are_missed_or_caught_up_once() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn an_instant_is_skipped_while_the_job_before_has_not_ended() -> Tested {
     for (overlap, fired, skipped) in [(Overlap::Skip, 1, 4), (Overlap::Allow, 5, 0)] {
-        let store = store();
+        let (store, told) = (store(), Arc::<Mutex<Vec<Notice>>>::default());
         let engine = Engine::builder(Arc::new(store.clone()))
+            .notifier("person", Route::default(), Told(Arc::clone(&told)))
             .kind("slow", KindSettings { attempt_timeout: minutes(60), ..KindSettings::default() })
             .raw_handler("slow", |_| async {
                 tokio::time::sleep(minutes(30)).await;
@@ -204,6 +205,12 @@ async fn an_instant_is_skipped_while_the_job_before_has_not_ended() -> Tested {
         pass(minutes(5)).await;
         let status = read(&engine, "slow").await;
         assert_eq!((status.fired, status.skipped, status.missed), (fired, skipped, 0));
+        let told = told.lock().unwrap().clone();
+        assert_eq!(told.len() as u64, skipped, "{told:?}");
+        for notice in told {
+            let reason = (notice.event, notice.reason.as_deref());
+            assert_eq!(reason, (Event::ScheduleMissed, Some("overlap")));
+        }
         engine.kill();
     }
     Ok(())

@@ -15,7 +15,7 @@ use rewheel_engine::{
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -65,8 +65,15 @@ async fn a_due_job_behind_many_lanes_is_found() -> Tested {
 /// Settling many results takes a handful of store calls, in whatever state the jobs are.
 #[tokio::test(start_paused = true)]
 async fn many_results_are_settled_together() -> Tested {
-    let store = store();
-    let engine = engine(&store).await?;
+    let (calls, store) = (Arc::new(AtomicUsize::new(0)), store());
+    let counted = Arc::clone(&calls);
+    let counting = FaultyStore::with_faults(Arc::new(store.clone()), move |verb| {
+        let is_background = matches!(verb, Verb::Renew | Verb::WatchedHolders | Verb::KindsSince);
+        counted.fetch_add(usize::from(!is_background), Ordering::SeqCst);
+        Box::pin(std::future::ready(None))
+    });
+    let kind = KindSettings { runner: RunnerKind::Worker, ..KindSettings::default() };
+    let engine = Engine::builder(Arc::new(counting)).kind("mail", kind).start().await?;
     for _ in 0..100 {
         engine.submit_raw("mail", b"1".to_vec()).deadline_in(seconds(60)).await?;
     }
@@ -82,11 +89,17 @@ async fn many_results_are_settled_together() -> Tested {
         code: None,
     };
     let results: Vec<_> = leased.iter().map(|one| done(one.lease())).collect();
+    let calls = || calls.swap(0, Ordering::SeqCst);
+    calls();
     let settled = worker.settle(results.clone()).await?;
     assert!(settled.iter().all(|one| *one == WorkerSettled::Settled(State::Succeeded)));
+    assert!(calls() <= 5, "new results");
     assert_eq!(worker.settle(results).await?, settled, "an answer that was lost");
-    let other = Lease { job: engine.new_id(), ..leased[0].lease() };
-    assert_eq!(worker.settle(vec![done(other)]).await?, [WorkerSettled::Lost]);
+    assert!(calls() <= 5, "repeated results");
+    let unknown = || done(Lease { job: engine.new_id(), ..leased[0].lease() });
+    let lost = worker.settle((0..100).map(|_| unknown()).collect()).await?;
+    assert_eq!(lost, [WorkerSettled::Lost; 100]);
+    assert!(calls() <= 5, "results of unknown jobs");
     engine.shutdown(seconds(1)).await;
     Ok(())
 }

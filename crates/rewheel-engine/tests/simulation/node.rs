@@ -17,7 +17,7 @@ use tokio::time::sleep;
 pub(crate) type Engines = Arc<Mutex<Vec<Option<Engine>>>>;
 
 /// Calls that loops make, each of which may panic. Some loops are restarted, some stop their engine.
-pub(crate) const LOOP_VERBS: [Verb; 13] = [
+pub(crate) const LOOP_VERBS: [Verb; 16] = [
     Verb::Renew,
     Verb::Sweep,
     Verb::Deadlines,
@@ -31,6 +31,9 @@ pub(crate) const LOOP_VERBS: [Verb; 13] = [
     Verb::Settle,
     Verb::GiveBack,
     Verb::Insert,
+    Verb::Prune,
+    Verb::TakeSample,
+    Verb::ReportHistory,
 ];
 
 /// The faults for all nodes and workers.

@@ -3,7 +3,7 @@
 use super::Weakness;
 use super::world::{Row, World};
 use crate::groups::Release;
-use rewheel_core::store::GroupsReleased;
+use rewheel_core::store::{GroupName, GroupsReleased};
 use rewheel_core::{GroupKey, JobGroup, JobId, KindName, State, Tenant, Timestamp, Turn};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -122,9 +122,11 @@ impl World {
         GroupsReleased { checked, released }
     }
 
-    pub(super) fn stuck_groups(&self, limit: usize) -> u64 {
+    pub(super) fn stuck_groups(&self, limit: usize) -> Vec<GroupName> {
         let lines = self.groups.lines.iter().filter(|(_, line)| self.has_live(line));
-        lines.filter(|(name, _)| self.next_of(name).is_some()).take(limit).count() as u64
+        let stuck = lines.filter(|(name, _)| self.next_of(name).is_some()).take(limit);
+        let name = |(kind, tenant, key): LineName| GroupName { kind, tenant, key };
+        stuck.map(|(line, _)| name(line.clone())).collect()
     }
 
     /// Returns whether a line has a job that is no dead letter.

@@ -20,7 +20,11 @@ impl World {
         let mut items = Vec::new();
         let mut last = None;
         let patience = Patience::new(page);
-        for (looked_at, (id, row)) in self.newest_behind(page.cursor).enumerate() {
+        // Other stores find the children of a job by an index.
+        let is_child =
+            |row: &Row| filter.parent.is_none_or(|parent| row.job.parent == Some(parent));
+        let rows = self.newest_behind(page.cursor).filter(|(_, row)| is_child(row));
+        for (looked_at, (id, row)) in rows.enumerate() {
             if let Some(last) = last
                 && (items.len() == limit
                     || looked_at >= page.scan_max

@@ -20,7 +20,8 @@ impl World {
         let row = self.jobs.get(&job);
         let has_succeeded = row.is_some_and(|row| row.job.state() == State::Succeeded);
         let counts = matches!(answer, Settled::Applied(_)) && has_succeeded;
-        if !counts && !self.is_weak(Weakness::ResultOfAnySettle) {
+        let is_lost = counts && self.is_weak(Weakness::ResultLost);
+        if is_lost || !counts && !self.is_weak(Weakness::ResultOfAnySettle) {
             return;
         }
         let what = match result.clone() {

@@ -5,7 +5,8 @@ use super::world::{LetGo, Row, SettledBy, World};
 use crate::follow_ups::{FollowUps, Letter};
 use rewheel_core::store::{AttemptEnd, AttemptRecord, Outcome, Settled, Settlement};
 use rewheel_core::{
-    Actor, Cause, HolderId, Lease, Limits, Retain, State, Timestamp, Transition, Wanted,
+    Actor, Cause, HolderId, JobId, Lease, Limits, NewJob, Retain, State, Timestamp, Transition,
+    Wanted,
 };
 use std::time::Duration;
 
@@ -27,9 +28,16 @@ impl World {
         let answer = self.settle_job(holder, settlement, now);
         self.keep_result(settlement, answer, now);
         let counts = matches!(answer, Settled::Applied(_));
-        if counts || self.is_weak(Weakness::FollowUpsOfAnySettle) {
+        if counts && !self.is_weak(Weakness::FollowUpsLost)
+            || self.is_weak(Weakness::FollowUpsOfAnySettle)
+        {
             let mut follow_ups = FollowUps::default();
             lane.iter().for_each(|lane| follow_ups.add(settlement, lane));
+            self.submit(follow_ups, holder, now);
+        }
+        if counts && self.is_weak(Weakness::InstantTwice) {
+            let mut follow_ups = FollowUps::default();
+            lane.iter().for_each(|lane| follow_ups.add(&of_instants(settlement), lane));
             self.submit(follow_ups, holder, now);
         }
         answer
@@ -144,6 +152,17 @@ impl World {
         let outcome = if is_kept { kept(row, now) } else { Outcome::LetGo(row.job.state()) };
         Err(Settled::AlreadyApplied(outcome))
     }
+}
+
+/// Returns a settle that submits the jobs of instants again, under other ids.
+fn of_instants(settlement: &Settlement) -> Settlement {
+    let again = |job: &NewJob| {
+        let mut id = job.id.to_bytes();
+        id[15] ^= 1;
+        NewJob { id: JobId::from_bytes(id), ..job.clone() }
+    };
+    let jobs = settlement.follow_ups.iter().filter(|job| job.instant.is_some());
+    Settlement { follow_ups: jobs.map(again).collect(), ..settlement.clone() }
 }
 
 fn kept(row: &Row, now: Timestamp) -> Outcome {

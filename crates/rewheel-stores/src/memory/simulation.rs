@@ -20,6 +20,8 @@ pub enum Weakness {
     NoOverdue,
     /// A settle stores the jobs that it submits even if the store rejects the result.
     FollowUpsOfAnySettle,
+    /// A settle that counts loses the jobs that it submits.
+    FollowUpsLost,
     /// A submit replaces a job that was claimed.
     ReplacesClaimed,
     /// A submit takes the key of a job that was never claimed.
@@ -28,6 +30,10 @@ pub enum Weakness {
     DebouncedEarly,
     /// A settle stores its result even if it does not count.
     ResultOfAnySettle,
+    /// A settle that counts stores the job of an instant twice.
+    InstantTwice,
+    /// A settle that counts loses its result.
+    ResultLost,
     /// A settle does not store the new payload of its job.
     NoSettledPayload,
     /// All jobs of a group may run at once.

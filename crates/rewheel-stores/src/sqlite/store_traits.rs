@@ -11,10 +11,11 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     AttemptRecord, Books, Capabilities, Change, Changed, Claim, Count, DeadLetter, Extension,
-    FailureScan, Failures, Filter, FleetLimit, GroupsReleased, HolderExpiry, Insert, Inserted,
-    KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed,
-    OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled,
-    Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch, WatchShare, WorkStore,
+    FailureScan, Failures, Filter, FleetLimit, GroupName, GroupsReleased, HolderExpiry, Insert,
+    Inserted, KindStore, KindsSince, LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim,
+    LimitedClaimed, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve,
+    Risk, Settled, Settlement, Store, StoreResult, SubmitStore, Sweep, Tally, Wakes, Watch,
+    WatchShare, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Kind, KindChange, KindChanged,
@@ -327,7 +328,7 @@ impl ReadStore for SqliteStore {
         self.read(|tx| sample::tally(tx)).await
     }
 
-    async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
+    async fn stuck_groups(&self, limit: usize) -> StoreResult<Vec<GroupName>> {
         self.read(move |tx| groups::stuck_groups(tx, limit)).await
     }
 

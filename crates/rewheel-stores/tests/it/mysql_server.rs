@@ -17,3 +17,4 @@ mod races;
 mod round_trips;
 mod sessions;
 mod traps;
+mod unreadable;

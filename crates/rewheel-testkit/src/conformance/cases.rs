@@ -118,7 +118,8 @@ macro_rules! store_conformance {
                 are_submitted_once_by_a_batch_that_repeats, do_not_exist_if_the_settle_was_lost,
                 do_not_exist_if_the_job_is_gone, exist_where_a_success_comes_before_a_cancel,
                 have_the_tenant_of_their_parent, with_a_known_key_are_the_job_that_has_it,
-                of_a_whole_batch_are_stored, are_listed_by_their_parent, wake_a_watcher_of_their_lane,
+                of_a_whole_batch_are_stored, are_listed_by_their_parent, are_listed_without_a_look_at_other_jobs,
+                wake_a_watcher_of_their_lane,
                 can_be_cancelled, of_an_unknown_kind_become_dead_letters, with_a_reused_key_become_dead_letters,
                 that_come_too_late_become_dead_letters, that_are_too_large_become_dead_letters,
                 beyond_the_sixteenth_become_dead_letters, beyond_the_bytes_become_dead_letters,
@@ -147,6 +148,10 @@ macro_rules! store_conformance {
                 cannot_be_overtaken_by_a_change, go_on_after_a_cancel, go_on_after_a_dead_letter,
                 wait_for_a_dead_letter_if_the_kind_says_so, follow_a_changed_setting, count_while_they_wait,
                 are_listed_by_their_key, go_on_while_a_job_is_stored, never_have_two_leases,
+            }
+            every_feature {
+                lasts_after_a_success, lasts_after_a_failure, lasts_in_a_dead_letter, lasts_after_takeovers,
+                lasts_after_the_deadline, lasts_after_a_cancel_while_it_waits, lasts_after_a_cancel_while_it_runs,
             }
             give_back {
                 leaves_no_trace_of_the_claim, keeps_the_due, keeps_the_place_in_the_lane, obeys_what_is_wanted,

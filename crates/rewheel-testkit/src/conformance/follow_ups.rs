@@ -240,6 +240,24 @@ pub async fn are_listed_by_their_parent(subject: &Subject) {
     assert_eq!(children(subject, subject.id()).await, []);
 }
 
+/// Newer jobs of others do not hide them, however few rows a list may read.
+pub async fn are_listed_without_a_look_at_other_jobs(subject: &Subject) {
+    let (holder, lease) = charged(subject).await;
+    let mails = subject.jobs("mail", 2);
+    subject.settle(holder, &submitting(lease, &mails)).await;
+    for _ in 0..30 {
+        subject.submit("mail").await;
+    }
+    let filter = Filter { parent: Some(lease.job), ..Filter::default() };
+    let page = PageRequest { scan_max: 3, ..PageRequest::first(10) };
+    let read = subject.store.list(&filter, &page).await.unwrap();
+    let mut found: Vec<JobId> = read.items.iter().map(|job| job.id).collect();
+    let mut wanted: Vec<JobId> = mails.iter().map(|mail| mail.id).collect();
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!((found, read.next), (wanted, None));
+}
+
 /// Watchers hear of their lanes.
 pub async fn wake_a_watcher_of_their_lane(subject: &Subject) {
     let (holder, lease) = charged(subject).await;

@@ -1,10 +1,17 @@
 //! Checks that dead letters submit jobs.
 
-use super::support::{Mood, Person, Tested, all_announced, kind, pass, store};
-use rewheel_core::store::{Change, ChangeVerb, Filter, PageRequest, ReadStore as _};
-use rewheel_core::{Actor, Job, JobId, Report, State};
-use rewheel_engine::notify::{NotifySettings, Route};
-use rewheel_engine::{Engine, EngineBuilder, EngineSettings};
+use super::support::{
+    Mood, Person, Tested, all_announced, builder, kind, pass, store, unannounced,
+};
+use rewheel::seconds;
+use rewheel_core::store::{
+    Change, ChangeVerb, Count, Filter, Insert, PageRequest, ReadStore as _, SubmitStore as _,
+};
+use rewheel_core::{
+    Actor, Job, JobId, KindEdit, KindEditVerb, KindEdited, NewJob, Report, State, When,
+};
+use rewheel_engine::notify::{Event, NotifySettings, Route};
+use rewheel_engine::{Engine, EngineBuilder, EngineSettings, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
@@ -158,6 +165,46 @@ async fn a_payload_that_does_not_fit_is_left_out() -> Tested {
             (&why.into(), &().into())
         );
     }
+    Ok(())
+}
+
+/// Letters that wait for a kind that was deleted take no room from others, and get their jobs when it is back.
+#[tokio::test(start_paused = true)]
+async fn letters_for_a_deleted_kind_delay_no_others() -> Tested {
+    const LETTERS: usize = 10_500;
+    let (store, person) = (store(), Person::new(Mood::Takes));
+    let engine = builder(Arc::new(store.clone()))
+        .kind("idle", KindSettings::default())
+        .kind("refund", KindSettings::default())
+        .dead_letter_job("refunds", Route::default(), kind("refund"))
+        .notifier("person", Route::default(), person.clone())
+        .start()
+        .await?;
+    let by = Actor::new("ops");
+    let delete = KindEdit { name: kind("refund"), what: KindEditVerb::Delete, if_version: None };
+    assert!(matches!(engine.edit_kind(&delete, &by).await?, KindEdited::Done(_)));
+    // They die together when their deadline passes.
+    let new = |_| NewJob {
+        due: When::In(seconds(60)),
+        deadline: Some(When::In(seconds(61))),
+        ..NewJob::new(engine.new_id(), kind("idle"), b"{}".to_vec())
+    };
+    let jobs: Vec<NewJob> = (0..LETTERS).map(new).collect();
+    for part in jobs.chunks(500) {
+        store.insert(&Insert::new(part)).await?;
+    }
+    pass(600).await;
+    assert_eq!(unannounced(&store).await, LETTERS);
+    let id = engine.submit_raw("work", b"{}".to_vec()).await?.id;
+    pass(120).await;
+    let is_told = || person.of(Event::DeadLetter).iter().any(|notice| notice.job == Some(id));
+    assert!(is_told(), "others are told of it");
+    engine.put_kind(&kind("refund"), &KindSettings::default(), &by).await?;
+    pass(180).await;
+    all_announced(&store).await;
+    let refunds = Filter { kinds: vec![kind("refund")], ..Filter::default() };
+    let refunds = store.count(&refunds, usize::MAX).await?;
+    assert_eq!(refunds, Count::Exactly(LETTERS as u64 + 1));
     Ok(())
 }
 

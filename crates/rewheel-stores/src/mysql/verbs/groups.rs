@@ -11,6 +11,7 @@ use super::super::transaction::Transaction;
 use super::ending::Live;
 use crate::groups::{Line, Release};
 use mysql_async::Value;
+use rewheel_core::store::GroupName;
 use rewheel_core::{Job, JobId, State, Timestamp};
 
 /// How many lines `stuck_groups` reads with one statement.
@@ -308,14 +309,15 @@ pub(in super::super) async fn release_lines(
 pub(in super::super) async fn stuck_groups(
     tx: &mut Transaction<'_>,
     limit: usize,
-) -> Result<u64, VerbError> {
-    let (mut after, mut stuck) = (Line::default(), 0);
+) -> Result<Vec<GroupName>, VerbError> {
+    let (mut after, mut stuck) = (Line::default(), Vec::new());
     loop {
         let checked = check(tx, &after, LINES_READ).await?;
-        stuck += checked.needy.len();
+        stuck.extend(checked.needy.iter().filter_map(Line::name));
+        stuck.truncate(limit);
         match checked.last {
-            Some(last) if checked.count == LINES_READ && stuck < limit => after = last,
-            Some(_) | None => return Ok(stuck.min(limit) as u64),
+            Some(last) if checked.count == LINES_READ && stuck.len() < limit => after = last,
+            Some(_) | None => return Ok(stuck),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::error::VerbError;
 use super::super::job_columns::{ID, Payload, read_ended, read_live};
-use super::super::row::{bytes, get as column, id16};
+use super::super::row::{bytes, id16};
 use super::super::transaction::Transaction;
 use super::keyed::keyed;
 use super::unreadable::readable;
@@ -12,6 +12,7 @@ use crate::tables::{Reading, Table, tables};
 use mysql_async::{Row, Value};
 use rewheel_core::store::{Count, Filter, Page, PageRequest};
 use rewheel_core::{Job, JobId, Limits};
+use std::collections::HashMap;
 
 /// Rows that a list reads with one statement at most.
 const ROWS_READ: usize = 1_000;
@@ -125,33 +126,34 @@ impl<'f> Listing<'f> {
         Listing { table, filter, before, is_at_end: false }
     }
 
-    /// Returns the next rows, the newest first; none at the end.
+    /// Returns the next ids with their rows, the newest first; none at the end. A link to a job in another table has no row.
     async fn next(
         &mut self,
         tx: &mut Transaction<'_>,
         rows_max: usize,
-    ) -> Result<Vec<Row>, VerbError> {
-        while !self.is_at_end {
-            let limit = rows_max.clamp(2, ROWS_READ);
-            let rows = match (self.filter.parent, &self.filter.group_key) {
-                (Some(parent), _) => {
-                    let sql = include_str!("../sql/children.sql");
-                    self.by_link(tx, sql, id16(parent.to_bytes()), limit).await?
-                }
-                (None, Some(key)) => {
-                    let sql = include_str!("../sql/grouped.sql");
-                    self.by_link(tx, sql, key.as_str().into(), limit).await?
-                }
-                (None, None) => self.all(tx, limit).await?,
-            };
-            if !rows.is_empty() {
-                return Ok(rows);
-            }
+    ) -> Result<Vec<(JobId, Option<Row>)>, VerbError> {
+        if self.is_at_end {
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        let limit = rows_max.clamp(2, ROWS_READ);
+        match (self.filter.parent, &self.filter.group_key) {
+            (Some(parent), _) => {
+                let sql = include_str!("../sql/children.sql");
+                self.by_link(tx, sql, id16(parent.to_bytes()), limit).await
+            }
+            (None, Some(key)) => {
+                let sql = include_str!("../sql/grouped.sql");
+                self.by_link(tx, sql, key.as_str().into(), limit).await
+            }
+            (None, None) => self.all(tx, limit).await,
+        }
     }
 
-    async fn all(&mut self, tx: &mut Transaction<'_>, limit: usize) -> Result<Vec<Row>, VerbError> {
+    async fn all(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        limit: usize,
+    ) -> Result<Vec<(JobId, Option<Row>)>, VerbError> {
         let sql = match self.table {
             Table::Live => include_str!("../sql/list_live.sql"),
             Table::Dead => include_str!("../sql/list_dead.sql"),
@@ -159,10 +161,12 @@ impl<'f> Listing<'f> {
         };
         let rows = tx.rows(sql, vec![id16(self.before), (limit as u64).into()]).await?;
         self.is_at_end = rows.len() < limit;
-        if let Some(last) = rows.last() {
-            self.before = bytes(last, ID)?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            self.before = bytes(&row, ID)?;
+            found.push((JobId::from_bytes(self.before), Some(row)));
         }
-        Ok(rows)
+        Ok(found)
     }
 
     /// Reads ids from a table of links, and of those the jobs that are in this table.
@@ -172,17 +176,20 @@ impl<'f> Listing<'f> {
         sql: &'static str,
         name: Value,
         limit: usize,
-    ) -> Result<Vec<Row>, VerbError> {
+    ) -> Result<Vec<(JobId, Option<Row>)>, VerbError> {
         let links = tx.rows(sql, vec![name, id16(self.before), (limit as u64).into()]).await?;
         self.is_at_end = links.len() < limit;
-        let mut ids = Vec::with_capacity(links.len());
+        let (mut ids, mut found) = (Vec::new(), Vec::new());
         for link in &links {
             self.before = bytes(link, 0)?;
             ids.push(id16(self.before));
+            found.push(JobId::from_bytes(self.before));
         }
-        let mut rows = tx.run_list(finding(self.table), &[], &ids, &[]).await?.rows;
-        rows.sort_by_cached_key(|row| std::cmp::Reverse(column::<Vec<u8>>(row, ID).ok()));
-        Ok(rows)
+        let mut rows = HashMap::with_capacity(links.len());
+        for row in tx.run_list(finding(self.table), &[], &ids, &[]).await?.rows {
+            rows.insert(JobId::from_bytes(bytes(&row, ID)?), row);
+        }
+        Ok(found.into_iter().map(|id| (id, rows.remove(&id))).collect())
     }
 }
 
@@ -219,12 +226,18 @@ pub(in super::super) async fn list(
             if rows.is_empty() {
                 break;
             }
-            for row in rows {
-                let read = read_job(tx, table, &row, Payload::LeaveOut).await;
-                let Some(job) = readable(read)? else { continue };
-                if !reading.goes_on(job.id) {
+            for (id, row) in rows {
+                // A link to a job in another table is also looked at: an old schedule has very many of them.
+                let goes_on = match row {
+                    Some(_) => reading.goes_on(id),
+                    None => reading.goes_past(id),
+                };
+                if !goes_on {
                     break 'table;
                 }
+                let Some(row) = row else { continue };
+                let read = read_job(tx, table, &row, Payload::LeaveOut).await;
+                let Some(job) = readable(read)? else { continue };
                 if filter.matches(&job) {
                     reading.matched += 1;
                     found.push(job);
@@ -253,11 +266,12 @@ pub(in super::super) async fn count(
             if rows.is_empty() {
                 break;
             }
-            for row in rows {
+            for (_, row) in rows {
                 if scanned == scan_max {
                     return Ok(Count::AtLeast(matched));
                 }
                 scanned += 1;
+                let Some(row) = row else { continue };
                 let read = readable(read_job(tx, table, &row, Payload::LeaveOut).await)?;
                 matched += u64::from(read.is_some_and(|job| filter.matches(&job)));
             }

@@ -14,7 +14,7 @@ use super::super::statements::{
     GROUP_CHECK, GROUP_LEAVE, GROUP_NEXT, GROUP_STALE, RELEASE, RELEASE_GROUPS,
 };
 use crate::groups::{Line, Release};
-use rewheel_core::store::{GroupsReleased, StoreResult};
+use rewheel_core::store::{GroupName, GroupsReleased, StoreResult};
 use rewheel_core::{Job, JobId, Timestamp};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -309,15 +309,17 @@ async fn lines_after(
 pub(in super::super) async fn stuck_groups(
     session: &Session<'_>,
     limit: usize,
-) -> Result<u64, VerbError> {
-    let (mut after, mut stuck) = (Line::default(), 0);
+) -> Result<Vec<GroupName>, VerbError> {
+    let (mut after, mut stuck) = (Line::default(), Vec::new());
     loop {
         let lines = lines_after(session, &after, LINES_READ).await?;
-        stuck += lines.iter().filter(|(_, needs)| *needs).count();
+        let needy = lines.iter().filter(|(_, needs)| *needs);
+        stuck.extend(needy.filter_map(|(line, _)| line.name()));
+        stuck.truncate(limit);
         let last = lines.len() < LINES_READ;
         match lines.into_iter().last() {
-            Some((line, _)) if !last && stuck < limit => after = line,
-            Some(_) | None => return Ok(stuck.min(limit) as u64),
+            Some((line, _)) if !last && stuck.len() < limit => after = line,
+            Some(_) | None => return Ok(stuck),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::super::error::unreadable;
 use super::super::pack::Args;
 use super::super::script::{RELEASE_GROUPS, STUCK_GROUPS};
 use crate::groups::Line;
-use rewheel_core::store::{GroupsReleased, StoreResult};
+use rewheel_core::store::{GroupName, GroupsReleased, StoreResult};
 
 /// Lines that one script checks.
 const LINES_MAX: usize = 100;
@@ -37,15 +37,18 @@ impl RedisStore {
         Ok(done)
     }
 
-    pub(in super::super) async fn stuck_groups(&self, limit: usize) -> StoreResult<u64> {
-        let (mut stuck, mut last) = (0, Vec::new());
+    pub(in super::super) async fn stuck_groups(&self, limit: usize) -> StoreResult<Vec<GroupName>> {
+        let (mut stuck, mut last) = (Vec::new(), Vec::new());
         loop {
             let args = Args::default().bytes(&last).count(LINES_MAX);
             let [checked, found, to] = self.read(&STUCK_GROUPS, args).await?.parts()?;
-            stuck += found.count()?;
+            for line in found.list()? {
+                stuck.extend(read_name(&line.must()?).as_ref().and_then(Line::name));
+            }
+            stuck.truncate(limit);
             last = to.must()?;
-            if stuck >= limit as u64 || checked.count()? < LINES_MAX as u64 {
-                return Ok(stuck.min(limit as u64));
+            if stuck.len() >= limit || checked.count()? < LINES_MAX as u64 {
+                return Ok(stuck);
             }
         }
     }

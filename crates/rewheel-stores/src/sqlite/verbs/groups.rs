@@ -9,7 +9,7 @@ use super::super::transaction::Transaction;
 use super::super::writer::count;
 use super::ending::Live;
 use crate::groups::{Line, Release};
-use rewheel_core::store::{GroupsReleased, StoreResult};
+use rewheel_core::store::{GroupName, GroupsReleased, StoreResult};
 use rewheel_core::{Job, JobId, State};
 
 /// How many lines `stuck_groups` reads with one statement.
@@ -184,14 +184,15 @@ fn release_lines(tx: &mut Transaction<'_, '_>, lines: &[Line]) -> Result<usize, 
 pub(in super::super) fn stuck_groups(
     tx: &Transaction<'_, '_>,
     limit: usize,
-) -> Result<u64, VerbError> {
-    let (mut after, mut stuck) = (Line::default(), 0);
+) -> Result<Vec<GroupName>, VerbError> {
+    let (mut after, mut stuck) = (Line::default(), Vec::new());
     loop {
         let (checked, last, needy) = check(tx, &after, LINES_READ)?;
-        stuck += needy.len();
+        stuck.extend(needy.iter().filter_map(Line::name));
+        stuck.truncate(limit);
         match last {
-            Some(last) if checked == LINES_READ && stuck < limit => after = last,
-            Some(_) | None => return Ok(stuck.min(limit) as u64),
+            Some(last) if checked == LINES_READ && stuck.len() < limit => after = last,
+            Some(_) | None => return Ok(stuck),
         }
     }
 }

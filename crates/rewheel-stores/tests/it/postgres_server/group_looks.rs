@@ -26,8 +26,8 @@ async fn claimed(node: &Node, holder: HolderId, job: JobId) -> Lease {
     claimed[0].lease()
 }
 
-async fn stuck(node: &Node) -> u64 {
-    node.store.stuck_groups(10).await.expect("a count")
+async fn stuck(node: &Node) -> usize {
+    node.store.stuck_groups(10).await.expect("a list").len()
 }
 
 /// A line whose first job is leased.

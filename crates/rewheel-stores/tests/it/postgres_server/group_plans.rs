@@ -79,7 +79,7 @@ async fn a_release_reads_no_dead_letters() {
             assert_eq!(lease.job, job.id);
             node.succeed(holder, lease).await;
         }
-        assert_eq!(node.store.stuck_groups(10).await.expect("a count"), 0);
+        assert_eq!(node.store.stuck_groups(10).await.expect("a list"), []);
     })
     .await;
     assert!(read < FEW, "{read} rows were read");
@@ -90,7 +90,7 @@ async fn a_count_of_stuck_groups_reads_lines_and_not_members() {
     let fill = "INSERT INTO s.group_members (job, group_key, kind, tenant)
                 SELECT gen_random_uuid(), 'other-' || n % 10, 'mail', '' FROM generate_series(1, 30000) AS n";
     let read = cost(fill, async |node| {
-        assert_eq!(node.store.stuck_groups(100).await.expect("a count"), 10);
+        assert_eq!(node.store.stuck_groups(100).await.expect("a list").len(), 10);
     })
     .await;
     assert!(read < FEW, "{read} rows were read");

@@ -29,8 +29,8 @@ async fn claimed(node: &Node, holder: HolderId, job: JobId) -> Lease {
     claimed[0].lease()
 }
 
-async fn stuck(node: &Node) -> u64 {
-    node.store.stuck_groups(10).await.expect("a count")
+async fn stuck(node: &Node) -> usize {
+    node.store.stuck_groups(10).await.expect("a list").len()
 }
 
 /// Makes every transaction that removes a head wait at its commit for a lock, which the returned connection has.
