@@ -20,7 +20,7 @@ const CLIENTS_MAX: u32 = 100_000;
 const OUTAGE_END_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Minimum time after the outage; a shorter time cannot show a recovery.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+pub(crate) const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Many clients that call one dependency, and the faults of the dependency.
 #[derive(Clone, Debug)]
@@ -136,11 +136,7 @@ impl Storm {
         if self.outages.iter().any(meets) {
             return Err(StormError("two outages overlap: combine them into one".to_owned()));
         }
-        if let Fault::Slow(times) = fault
-            && !(1.0..=1_000.0).contains(&times)
-        {
-            return Err(StormError("the slow fault must have a factor of 1 to 1000".to_owned()));
-        }
+        fault.check().map_err(StormError)?;
         self.outages.push((when, fault));
         self.outages.sort_by_key(|(when, _)| when.start);
         Ok(self)
