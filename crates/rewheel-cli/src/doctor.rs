@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     if let Some(url) = args.store {
         config.store.url = url.expose().to_owned();
     }
-    let store = local::open(&SecretUrl::new(config.store_url())).await?;
+    let store = local::open_to_look(&SecretUrl::new(config.store_url())).await?;
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;
