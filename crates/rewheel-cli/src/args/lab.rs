@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The forms of a policy, for the help.
 const POLICIES: &str = "Policies are written as in config files: `none`, `external_api`, or `4 attempts, exponential 100ms max 10s`. Other policies can follow, \
-separated by commas: `timeout 5s`, `budget 10% floor 1`, `limit 50/s`, `breaker`, `bulkhead 4`.\nThe same --seed gives the same result.";
+separated by commas: `timeout 5s`, `hedge 50ms`, `budget 10% floor 1`, `limit 50/s`, `throttle 2`, `breaker`, `bulkhead 4`, `adaptive 1..50`.\nThe same --seed gives the same result.";
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = POLICIES)]
