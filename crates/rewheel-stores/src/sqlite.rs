@@ -8,6 +8,7 @@ mod queue;
 mod transaction;
 mod writer;
 mod files;
+mod space;
 mod migrate;
 mod row;
 mod job_columns;

@@ -108,6 +108,13 @@ impl Files {
         None
     }
 
+    /// Returns the size of the write-ahead log; 0 if there is none.
+    pub(super) fn log_bytes(&self) -> u64 {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        std::fs::metadata(path).map_or(0, |log| log.len())
+    }
+
     /// Opens the file again. It does not create a missing file, because the acknowledged data is in the old one.
     pub(super) fn reopen_writer(&self) -> StoreResult<Connection> {
         self.open_writer_with(OpenFlags::empty())
