@@ -106,7 +106,8 @@ fn pack(repository: &Repository, output: &Path, name: &str) -> Result<()> {
     let time = repository::read(time.args(["log", "-1", "--format=@%ct"]))?;
     let mut tar = repository.program("tar");
     tar.current_dir(output)
-        .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+        // The modes of the files depend on the umask of the user.
+        .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"])
         .arg(format!("--mtime={}", time.trim()))
         .args(["-czf", &archive, name])
         // gzip stores the time otherwise.

@@ -93,15 +93,41 @@ fn kustomize_builds_the_manifests() {
     assert!(said.contains(&format!("          name: rewheel-{config}")), "{said}");
 }
 
+/// From the rules over the adapter to the autoscaler.
 #[test]
-fn the_metric_of_the_autoscaler_is_recorded() {
+fn the_metric_of_the_autoscaler_is_recorded_without_kinds_that_cannot_run() {
     let autoscaler = read("packaging/kubernetes/autoscaler.yaml");
+    let adapter = read("packaging/kubernetes/prometheus-adapter.yaml");
     let rules = read("packaging/prometheus/rewheel.rules.yml");
-    let series = "kind:rewheel_queue_wait_seconds:max";
-    assert!(
-        autoscaler.contains(&format!("`{series}`"))
-            && rules.contains(&format!("- record: {series}\n"))
-    );
+    let series = "job:rewheel_queue_wait_seconds:max_runnable";
+    assert!(rules.contains(&format!("- record: {series}\n")));
+    assert!(adapter.contains(&format!("  - seriesQuery: '{series}'\n")));
+    assert!(adapter.contains("      as: rewheel_queue_wait_seconds\n"));
+    assert!(autoscaler.contains(&format!("`{series}`")));
+    assert!(autoscaler.contains("          name: rewheel_queue_wait_seconds\n"));
+    // The job of the scrape is a label of the pods.
+    let monitor = read("packaging/kubernetes/pod-monitor.yaml");
+    let kustomization = read("packaging/kubernetes/kustomization.yaml");
+    assert!(autoscaler.contains("              job: rewheel\n"));
+    assert!(monitor.contains("  jobLabel: app.kubernetes.io/name\n"));
+    assert!(kustomization.contains("      app.kubernetes.io/name: rewheel\n"));
+}
+
+/// The server answers a scrape without a token with 401.
+#[test]
+fn pods_are_scraped_with_a_token() {
+    let deployment = read("packaging/kubernetes/deployment.yaml");
+    assert!(!deployment.contains("prometheus.io/"), "annotations cannot carry a token");
+    assert!(deployment.contains("            - name: http\n              containerPort: 7420\n"));
+    let monitor = read("packaging/kubernetes/pod-monitor.yaml");
+    let endpoint = "    - port: http\n      path: /metrics\n      authorization:\n        credentials:\n          name: rewheel-metrics\n";
+    assert!(monitor.contains(endpoint), "{monitor}");
+    let kustomization = read("packaging/kubernetes/kustomization.yaml");
+    let resources = kustomization.lines().filter_map(|line| line.strip_prefix("  - "));
+    for file in resources.filter(|file| file.ends_with(".yaml")) {
+        let group = read(format!("packaging/kubernetes/{file}"));
+        assert!(!group.contains("monitoring.coreos.com"), "{file} needs the Prometheus Operator");
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
         Ok(())
     })?;
     steps.leave_out(untested);
+    steps.except(exceptions(repository));
     steps.run("node", || {
         match node::find(repository) {
             Ok(found) => node = Some(found),
@@ -79,25 +80,68 @@ fn tests(
     steps.ensure_passed()
 }
 
-/// Programs that some tests use if they are installed, each with what is not tested without it.
-const TOOLS: [(&str, &str); 4] = [
-    ("faketime", "nodes whose clocks differ"),
+/// A program that some tests use if it is installed.
+#[derive(Debug)]
+struct Tool {
+    program: &'static str,
+    /// The Debian package that contains it.
+    package: &'static str,
+    /// What is not tested without it.
+    subject: &'static str,
+}
+
+const fn tool(program: &'static str, package: &'static str, subject: &'static str) -> Tool {
+    Tool { program, package, subject }
+}
+
+const TOOLS: [Tool; 5] = [
+    tool("faketime", "faketime", "nodes whose clocks differ"),
     // With promtool.
-    ("prometheus", "the alert rules and the queries of the dashboards"),
-    ("pgbouncer", "PostgreSQL behind a pooler"),
-    ("python3", "the worker in Python"),
+    tool("prometheus", "prometheus", "the alert rules and the queries of the dashboards"),
+    tool("pgbouncer", "pgbouncer", "PostgreSQL behind a pooler"),
+    tool("python3", "python3", "the worker in Python"),
+    tool("systemd-analyze", "systemd", "the systemd unit"),
 ];
 
 /// Installs the tools if that is permitted; returns what cannot be tested.
 fn tools(repository: &Repository) -> Vec<String> {
-    let absent = |(tool, _): &&(&str, &str)| packages::find(tool).is_none();
+    let absent = |tool: &&Tool| packages::find(tool.program).is_none();
     let missing: Vec<_> = TOOLS.iter().filter(absent).collect();
-    let names: Vec<&str> = missing.iter().map(|(tool, _)| *tool).collect();
-    if names.is_empty() {
+    if missing.is_empty() {
         return Vec::new();
     }
-    let Err(error) = packages::install(repository, &names) else { return Vec::new() };
-    missing.iter().map(|(_, subject)| format!("{subject} ({error:#})")).collect()
+    let names: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    let said = packages::install(repository, &names).err().map(|error| format!("{error:#}"));
+    // A package may be there without its program.
+    let untested = missing.into_iter().filter(absent);
+    untested
+        .map(|Tool { program, subject, .. }| {
+            let why = said.clone().unwrap_or_else(|| format!("there is no {program}"));
+            format!("{subject} ({why})")
+        })
+        .collect()
+}
+
+/// Commands that are no Debian packages, each with what is not tested without it. The tests say so themselves, but only to those who read
+/// the output of a test that passed.
+const OPTIONAL_TOOLS: [(&str, &str); 4] = [
+    ("kubectl kustomize --help", "the Kubernetes manifests"),
+    ("docker compose version", "compose.yaml"),
+    ("docker buildx version", "the Dockerfile"),
+    ("actionlint -version", "the workflows"),
+];
+
+/// Returns what cannot be tested because a tool is missing that CI does not require.
+fn exceptions(repository: &Repository) -> Vec<String> {
+    let works = |command: &str| {
+        let mut words = command.split(' ');
+        let Some(program) = words.next().filter(|program| packages::find(program).is_some()) else {
+            return false;
+        };
+        repository.program(program).args(words).output().is_ok_and(|said| said.status.success())
+    };
+    let missing = OPTIONAL_TOOLS.iter().filter(|(command, _)| !works(command));
+    missing.map(|(command, subject)| format!("{subject} (`{command}` fails)")).collect()
 }
 
 /// The test runner: nextest if it is installed, otherwise cargo.

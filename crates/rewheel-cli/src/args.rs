@@ -10,7 +10,7 @@ pub(crate) use self::jobs::{
     Which,
 };
 pub(crate) use self::lab::{
-    ContentionArgs, DelayArgs, FlakyArgs, LabArgs, LabCommand, LabCommon, OutageArgs, OverloadArgs,
+    ContentionArgs, DelayArgs, FlakyArgs, LabArgs, LabCommand, OutageArgs, OverloadArgs,
     RecoveryArgs, Traffic,
 };
 pub(crate) use self::schedules::{PutSchedule, SchedulesCommand};
@@ -186,7 +186,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", value_parser = rewheel_server::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Pause every kind before any job starts, for example after a restore; `rewheel kinds resume` resumes a kind
+    /// Pause every kind before any job starts, for example after a restore; `rewheel kinds resume` resumes a kind. Deadlines, notifications,
+    /// retention and bulk operations continue
     #[arg(long, conflicts_with = "demo")]
     pub(crate) paused: bool,
 

@@ -8,7 +8,8 @@ use crate::local;
 use crate::output::{Output, table};
 use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
-use rewheel_server::config::ConfigWarning;
+use rewheel_server::config::{Config, ConfigWarning};
+use rewheel_server::disk_space;
 use serde::Serialize;
 
 /// Clocks that differ by more than this are reported.
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     if let Some(url) = args.store {
         config.store.url = url.expose().to_owned();
     }
-    let store = local::open(&SecretUrl::new(config.store_url())).await?;
+    let store = local::open_to_look(&SecretUrl::new(config.store_url())).await?;
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;
@@ -52,6 +53,10 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
     let mut findings = examine(store.capabilities(), books, clock, &risks, &config.warnings());
     findings.ok &= groups.ok;
     findings.checks.push(groups);
+    if let Some(disk) = disk(&config) {
+        findings.ok &= disk.ok;
+        findings.checks.push(disk);
+    }
     store.close().await?;
     let text =
         serde_json::to_string(&findings).map_err(|error| CliError::new(exit::FAILED, error))?;
@@ -63,6 +68,12 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), CliError> {
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
     let message = format!("checks failed: {}", found.join(", "));
     Err(CliError::new(exit::FAILED, anyhow::Error::msg(message)))
+}
+
+/// Checks the free space of the disk, if the store is a file.
+fn disk(config: &Config) -> Option<Check> {
+    let space = disk_space(config)?;
+    Some(Check { name: "disk", ok: space.is_ok(), message: space.unwrap_or_else(|little| little) })
 }
 
 /// The store's clock, compared with this machine's.
@@ -141,7 +152,7 @@ fn examine(
     let unsafe_one = |doubt: &ConfigWarning| Check {
         name: "settings",
         ok: false,
-        message: format!("{}: {}", doubt.key, doubt.why),
+        message: format!("{} {}; {}", doubt.key, doubt.why, doubt.advice),
     };
     checks.extend(warnings.iter().map(unsafe_one));
     if warnings.is_empty() {
@@ -173,7 +184,7 @@ fn words(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Capabilities, Clock, ConfigWarning, Risk, examine};
+    use super::{Books, Capabilities, Clock, Config, ConfigWarning, Risk, disk, examine};
     use rewheel_core::store::Wakes;
 
     const SQLITE: Capabilities = Capabilities {
@@ -230,10 +241,30 @@ mod tests {
 
     #[test]
     fn an_unsafe_setting_is_found() {
-        let warning =
-            ConfigWarning { key: "engine.lease_ttl".to_owned(), why: "too short".to_owned() };
+        let warning = ConfigWarning {
+            key: "engine.lease_ttl".to_owned(),
+            why: "is too short".to_owned(),
+            advice: "set it to 1s or more".to_owned(),
+        };
         let found = examine(SQLITE, GOOD, CLOCK, &[], &[warning]);
         let last = found.checks.last().unwrap();
-        assert_eq!((found.ok, last.message.as_str()), (false, "engine.lease_ttl: too short"));
+        assert_eq!(
+            (found.ok, last.message.as_str()),
+            (false, "engine.lease_ttl is too short; set it to 1s or more")
+        );
+    }
+
+    #[test]
+    fn little_space_on_the_disk_of_a_file_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.url = format!("sqlite://{}", folder.path().join("rewheel.db").display());
+        config.server.disk_free_bytes_min = 0;
+        assert!(disk(&config).unwrap().ok);
+        config.server.disk_free_bytes_min = u64::MAX;
+        let little = disk(&config).unwrap();
+        assert!(!little.ok && little.message.contains("make space on the disk"), "{little:?}");
+        config.store.url = "postgres://db/shop".to_owned();
+        assert!(disk(&config).is_none());
     }
 }

@@ -27,17 +27,25 @@ pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Opens an existing store.
+/// Opens an existing store, and migrates its tables.
 pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
-    if let Some(path) = file(url.expose())
-        && !path.exists()
-    {
-        let message = format!("no store exists at {url}");
-        return Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message)).hint(
-            "check the path in the URL, or create the store with `rewheel migrate --store URL`",
-        ));
-    }
+    check_exists(url)?;
     Ok(rewheel_stores::connect(url.expose()).await?)
+}
+
+/// Opens an existing store to look at it: its tables stay as they are.
+pub(crate) async fn open_to_look(url: &SecretUrl) -> Result<Arc<dyn Store>, CliError> {
+    check_exists(url)?;
+    Ok(rewheel_stores::connect_existing(url.expose()).await?)
+}
+
+fn check_exists(url: &SecretUrl) -> Result<(), CliError> {
+    if file(url.expose()).is_none_or(|path| path.exists()) {
+        return Ok(());
+    }
+    let message = format!("no store exists at {url}");
+    Err(CliError::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
+        .hint("check the path in the URL, or create the store with `rewheel migrate --store URL`"))
 }
 
 /// Returns the file that a URL names, if its store is a file.

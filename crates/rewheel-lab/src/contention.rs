@@ -119,6 +119,8 @@ impl Contention {
             wasted: totals.stale as f64 / totals.writes.max(1) as f64,
             recovered: Recovered::NoTrouble,
             seconds: Vec::new(),
+            seconds_each: 1,
+            peak: 0,
             cut_at: None,
         }
     }

@@ -1,7 +1,7 @@
 //! A simulated dependency: limited concurrency, a queue, and faults.
 
 use crate::chance::Chance;
-use crate::latency::Latency;
+use crate::latency::{LATENCY_MAX, Latency};
 use rewheel::{Category, Class, Classify};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,9 +10,6 @@ use std::time::Duration;
 
 /// Limits memory: each server takes one word.
 const SERVERS_MAX: u32 = 100_000;
-
-/// Longest latency that can be simulated.
-const LATENCY_MAX: Duration = Duration::from_secs(3_600);
 
 /// A simulated service.
 ///
@@ -44,6 +41,15 @@ impl Fault {
             Fault::Fails => "fails immediately".to_owned(),
             Fault::Hangs => "hangs".to_owned(),
             Fault::Slow(times) => format!("is {times} times as slow"),
+        }
+    }
+
+    pub(crate) fn check(self) -> Result<(), String> {
+        match self {
+            Fault::Slow(times) if !(1.0..=1_000.0).contains(&times) => {
+                Err("the slow fault must have a factor of 1 to 1000".to_owned())
+            }
+            Fault::Fails | Fault::Hangs | Fault::Slow(_) => Ok(()),
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use crate::outcome::{Outcome, Second};
 use crate::report::Row;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Fewer attempts say too little.
 const ATTEMPTS_MIN: u64 = 20;
+
+/// The numbers of a row are kept for at most this many parts of the time, so that months take as little memory as an hour.
+const PARTS_MAX: u64 = 10_000;
 
 /// A job that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,9 +141,11 @@ impl History {
 
     /// Returns the row of these jobs, with the same numbers as for simulated calls. `outage_end` is the end of the last outage.
     pub(crate) fn row(&self, name: &str, outage_end: Option<Duration>) -> Row {
-        let mut seconds = vec![Second::default(); self.lasts.as_secs() as usize + 1];
+        let each = (self.lasts.as_secs() + 1).div_ceil(PARTS_MAX);
+        let mut seconds = vec![Second::default(); (self.lasts.as_secs() / each) as usize + 1];
         let last = seconds.len() - 1;
-        let at = |time: Duration| (time.as_secs() as usize).min(last);
+        let at = |time: Duration| ((time.as_secs() / each) as usize).min(last);
+        let mut attempts_in = BTreeMap::<u64, u64>::new();
         let (mut latencies, mut ended, mut succeeded, mut failed) = (Vec::new(), 0_u64, 0_u64, 0);
         for job in &self.jobs {
             let second = at(job.submitted);
@@ -154,6 +160,7 @@ impl History {
             }
             for attempt in &job.attempts {
                 seconds[at(attempt.started)].attempts += 1;
+                *attempts_in.entry(attempt.started.as_secs()).or_default() += 1;
                 failed += u64::from(attempt.has_failed());
             }
         }
@@ -173,7 +180,9 @@ impl History {
         let amplification = attempts as f64 / self.jobs.len().max(1) as f64;
         let success = succeeded as f64 / ended.max(1) as f64;
         let recovered = outage_end.map_or(crate::Recovered::NoTrouble, |end| self.recovered(end));
-        Row { success, amplification, recovered, ..Row::of(name, outcome) }
+        let peak = attempts_in.into_values().max().unwrap_or(0);
+        let seconds_each = each as usize;
+        Row { success, amplification, recovered, peak, seconds_each, ..Row::of(name, outcome) }
     }
 
     /// Returns how long after an outage 99 % of the jobs that were submitted before its end had ended.

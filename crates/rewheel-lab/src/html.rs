@@ -138,20 +138,9 @@ const POINTS_MAX: usize = 600;
 
 fn over_time(report: &Report, row: &Row, most: f64) -> String {
     let seconds = report.lasts.as_secs_f64().ceil();
-    let step = (seconds as usize).div_ceil(POINTS_MAX).max(1);
-    let spans: Vec<_> = row.seconds.chunks(step).take((seconds as usize).div_ceil(step)).collect();
-    let mean = |of: fn(&crate::Second) -> u64, span: &[crate::Second]| {
-        span.iter().map(of).sum::<u64>() as f64 / span.len() as f64
-    };
-    let requests: Vec<f64> =
-        spans.iter().map(|span| mean(|second| second.attempts, span)).collect();
-    let succeeded: Vec<f64> = spans
-        .iter()
-        .map(|span| {
-            mean(|second| second.succeeded, span)
-                / mean(|second| second.offered, span).max(f64::MIN_POSITIVE)
-        })
-        .collect();
+    let step = report.part_width(POINTS_MAX);
+    let parts = row.parts(step).take((seconds as usize).div_ceil(step));
+    let (requests, succeeded): (Vec<f64>, Vec<f64>) = parts.unzip();
     let chart = |label: &str, class, values: &[f64], most, unit, height| {
         let label = format!("{label}: {}", row.policy);
         let seconds = seconds / step as f64;

@@ -44,13 +44,19 @@ enum Shape {
     },
 }
 
+/// Longest mean that can be simulated.
+pub(crate) const LATENCY_MAX: Duration = Duration::from_secs(3_600);
+
+/// The deviation of a normal distribution is at most this many times the mean.
+const DEVIATION_MAX: u32 = 1_000;
+
 /// The 99th percentile of the normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
 
 /// Error: the text is not a latency.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a latency: use `20ms`, `fixed 20ms`, `exponential 20ms`, `normal 10ms 2ms` or `lognormal 20ms p99 500ms`"
+    "`{0}` is not a latency: use `20ms`, `fixed 20ms`, `exponential 20ms`, `normal 10ms 2ms` or `lognormal 20ms p99 500ms`, with a mean of at most 1h"
 )]
 pub struct LatencyError(String);
 
@@ -85,8 +91,7 @@ impl Latency {
             | Shape::Exponential(mean)
             | Shape::Normal { mean, .. } => *mean,
             Shape::LogNormal { median, p99 } => {
-                let sigma = sigma(*median, *p99);
-                median.mul_f64((sigma * sigma / 2.0).exp())
+                Duration::from_secs_f64(lognormal_mean(*median, *p99))
             }
             Shape::Samples { mean, .. } => Duration::from_secs_f64(*mean),
         }
@@ -123,6 +128,12 @@ fn sigma(median: Duration, p99: Duration) -> f64 {
     (p99.as_secs_f64() / median.as_secs_f64()).ln() / NORMAL_P99
 }
 
+/// Returns the mean in seconds, which may be more than a duration can be.
+fn lognormal_mean(median: Duration, p99: Duration) -> f64 {
+    let sigma = sigma(median, p99);
+    median.as_secs_f64() * (sigma * sigma / 2.0).exp()
+}
+
 impl From<Duration> for Latency {
     fn from(mean: Duration) -> Latency {
         Latency::spread(mean)
@@ -145,11 +156,15 @@ fn parse(text: &str) -> Option<Shape> {
         ["fixed", mean] => Shape::Fixed(time(mean)?),
         ["exponential", mean] => Shape::Exponential(time(mean)?),
         ["normal", mean, deviation] => {
-            Shape::Normal { mean: time(mean)?, deviation: time(deviation)? }
+            let (mean, deviation) = (time(mean)?, time(deviation)?);
+            let is_small = deviation <= mean.saturating_mul(DEVIATION_MAX);
+            is_small.then_some(Shape::Normal { mean, deviation })?
         }
         ["lognormal", median, "p99", p99] => {
             let (median, p99) = (time(median)?, time(p99)?);
-            (p99 > median).then_some(Shape::LogNormal { median, p99 })?
+            let is_possible =
+                p99 > median && lognormal_mean(median, p99) <= LATENCY_MAX.as_secs_f64();
+            is_possible.then_some(Shape::LogNormal { median, p99 })?
         }
         _ => return None,
     })
@@ -227,7 +242,9 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        for text in ["", "soon", "0ms", "pareto 1s", "normal 10ms", "lognormal 20ms p99 10ms"] {
+        let too_long = ["lognormal 1ns p99 1h", "lognormal 1ns p99 500000000d", "normal 1ns 1h"];
+        let wrong = ["", "soon", "0ms", "pareto 1s", "normal 10ms", "lognormal 20ms p99 10ms"];
+        for text in wrong.into_iter().chain(too_long) {
             let error = text.parse::<Latency>().unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("`{text}` is not a latency: use `20ms`")),

@@ -58,7 +58,7 @@ pub use self::policy::{Policy, PolicyError};
 pub use self::recovery::{Parking, Recovery};
 pub use self::report::{Recovered, Report, Row};
 pub use self::scenario::{Scenario, compare};
-pub use self::storm::{Client, Storm, StormError};
+pub use self::storm::{Client, ClientPolicies, Storm, StormError};
 pub use self::what_if::{Fit, what_if};
 
 /// Runs the example of this crate's README as a test.

@@ -3,8 +3,8 @@
 mod part;
 
 use self::part::Part;
-use crate::storm::Client;
-use rewheel::{Inner, Nested, Pipeline, Retry};
+use crate::storm::{Client, ClientPolicies};
+use rewheel::{Hedge, Inner, Nested, Pipeline, Retry};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,11 +27,16 @@ const ATTEMPTS_MAX: u32 = 1_000;
 /// ```
 ///
 /// - `timeout 5s` limits the time of a call with all its attempts.
+/// - `hedge 50ms` makes a call again that takes longer than 50 ms, for at most a tenth of the calls and one per second; the first success
+///   counts.
 /// - `budget 10%` allows each client one retry for ten calls. `floor 1` allows one retry per second at any traffic; the default is
 ///   ten, as in [`RetryBudget::ratio`](rewheel::RetryBudget::ratio).
 /// - `limit 50/s` lets each client make 50 requests per second, and refuses the others.
+/// - `throttle 2` lets each client refuse calls at random while the dependency accepts less than half of the requests of the last 30
+///   seconds; one per second always passes.
 /// - `breaker` opens for five seconds once half of the calls of the last ten seconds failed, with at least ten calls.
 /// - `bulkhead 4` lets each client have four requests at the same time; others wait for up to a second.
+/// - `adaptive 1..50` is a bulkhead with 1 to 50 slots, as many as the dependency serves without a queue.
 #[derive(Clone, Debug)]
 pub struct Policy {
     text: String,
@@ -72,7 +77,17 @@ impl Policy {
         self.parts.is_empty()
     }
 
-    /// Builds the pipeline of one client, with this timeout for each attempt.
+    /// Builds the policies of one client, with this timeout for each attempt.
+    pub fn client_policies(&self, client: &Client, attempt_timeout: Duration) -> ClientPolicies {
+        let policies = ClientPolicies::from(self.pipeline(client, attempt_timeout));
+        let delay = self.parts.iter().find_map(|part| part.hedge_delay());
+        match delay.and_then(|delay| Hedge::try_after(delay).ok()) {
+            Some(hedge) => policies.hedge(hedge.clock(client.clock()).build()),
+            None => policies,
+        }
+    }
+
+    /// Builds the pipeline of one client, with this timeout for each attempt. A hedge is around the pipeline, so it is not a part of it.
     pub fn pipeline(&self, client: &Client, attempt_timeout: Duration) -> Pipeline {
         let (outer, inner): (Vec<Part>, Vec<Part>) =
             self.parts.iter().partition(|part| part.rank() < 0);
@@ -165,6 +180,15 @@ mod tests {
         refuse("none, limit 5", "the limit is not valid");
         refuse("none, bulkhead 0", "the bulkhead is not valid");
         refuse("none, timeout 0s", "the timeout is not valid");
+        refuse("none, hedge", "the hedge is not valid: use `hedge 50ms`");
+        refuse("none, hedge 0ms", "the hedge is not valid");
+        refuse("none, throttle 0.5", "the throttle is not valid: use `throttle 2`");
+        refuse("none, throttle nan", "the throttle is not valid");
+        refuse("none, adaptive 5", "the adaptive limit is not valid: use `adaptive 1..50`");
+        refuse("none, adaptive 0..5", "the adaptive limit is not valid");
+        refuse("none, adaptive 9..5", "the adaptive limit is not valid");
+        refuse("none, adaptive 1..1000000", "with 1 to 100000 slots");
+        refuse("none, hedge 1s, hedge 2s", "`hedge` is in the policy twice");
     }
 
     #[test]
@@ -176,11 +200,21 @@ mod tests {
 
     #[test]
     fn each_policy_is_a_step_of_the_pipeline_in_its_place() {
-        let text = "bulkhead 4, breaker, limit 50/s, budget 10%, timeout 9s, 3 attempts, fixed 1s";
+        let text = "adaptive 1..50, bulkhead 4, breaker, throttle 2, limit 50/s, budget 10%, timeout 9s, hedge 50ms, 3 attempts, fixed 1s";
         let policy: Policy = text.parse().unwrap();
         let client = Client::new(0, &ManualClock::new(), Random::seeded(1));
         let explanation = policy.pipeline(&client, seconds(2)).explain().to_string();
-        let places = ["timeout", "retry", "rate limiter", "breaker", "bulkhead", "attempt timeout"]
+        let steps = [
+            "timeout",
+            "retry",
+            "rate limiter",
+            "client throttle",
+            "breaker",
+            "bulkhead",
+            "adaptive limit",
+            "attempt timeout",
+        ];
+        let places = steps
             .map(|step| explanation.find(step).unwrap_or_else(|| panic!("{step}: {explanation}")));
         assert!(places.is_sorted(), "{explanation}");
     }

@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::dependency::{Dependency, Fault, Line};
 use crate::outcome::{Outcome, Second};
 use crate::report::Row;
-use crate::storm::StormError;
+use crate::storm::{AFTERWARDS, StormError};
 use rewheel::{ManualClock, Retry};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -80,9 +80,10 @@ impl Recovery {
     /// Checks the settings.
     ///
     /// # Errors
-    /// Fails if a number is zero, or if the simulation is too large.
+    /// Fails if a number is zero, if the simulation is too large, or if it ends too soon after the outage.
     pub fn check(&self) -> Result<(), StormError> {
         self.dependency.check().map_err(StormError::new)?;
+        self.fault.check().map_err(StormError::new)?;
         if !(1..=1_000).contains(&self.nodes) || !(1..=10_000).contains(&self.slots) {
             return Err(StormError::new("nodes must be 1 to 1000, and slots 1 to 10000"));
         }
@@ -95,6 +96,10 @@ impl Recovery {
             return Err(StormError::new(
                 "timeout, outage and time between probes must be longer than 0s",
             ));
+        }
+        if self.outage.end.saturating_add(AFTERWARDS) > self.lasts {
+            let why = "the simulation must last until at least 5s after the outage ends";
+            return Err(StormError::new(why));
         }
         Ok(())
     }
@@ -244,8 +249,10 @@ impl Engine<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Parking, Recovery};
+    use crate::dependency::Fault;
     use crate::scenario;
     use rewheel::seconds;
+    use std::time::Duration;
 
     fn recovery() -> Recovery {
         Recovery { lasts: seconds(120), ..scenario::recovery() }
@@ -269,7 +276,8 @@ mod tests {
 
     #[test]
     fn without_an_outage_each_job_is_one_attempt() {
-        let calm = Recovery { outage: seconds(500)..seconds(501), ..recovery() };
+        // Over before the first job is submitted.
+        let calm = Recovery { outage: seconds(0)..Duration::from_nanos(1), ..recovery() };
         let row = calm.run("", Parking::Ramp);
         assert_eq!((row.success, row.amplification, row.wasted), (1.0, 1.0, 0.0));
     }
@@ -288,6 +296,9 @@ mod tests {
             (Recovery { slots: 20_000, ..recovery() }, "slots 1 to 10000"),
             (Recovery { rate: u32::MAX, ..recovery() }, "the simulation allows"),
             (Recovery { timeout: seconds(0), ..recovery() }, "longer than 0s"),
+            (Recovery { fault: Fault::Slow(f64::NAN), ..recovery() }, "a factor of 1 to 1000"),
+            (Recovery { fault: Fault::Slow(-1.0), ..recovery() }, "a factor of 1 to 1000"),
+            (Recovery { outage: seconds(90)..seconds(116), ..recovery() }, "at least 5s after"),
         ] {
             let error = wrong.check().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -42,8 +42,11 @@ pub struct Row {
     pub wasted: f64,
     /// Whether the calls succeeded again afterwards.
     pub recovered: Recovered,
-    /// What happened in each second.
+    /// What happened in each second, or in each [`seconds_each`](Row::seconds_each) seconds.
     pub seconds: Vec<Second>,
+    /// Number of seconds of an entry of [`seconds`](Row::seconds): more than one only for recorded jobs of a long time.
+    pub seconds_each: usize,
+    pub(crate) peak: u64,
     /// When the simulation was stopped because of too many requests.
     pub cut_at: Option<Duration>,
 }
@@ -57,6 +60,15 @@ pub enum Recovered {
     After(Duration),
     /// They did not, until the end of the simulation.
     Never,
+}
+
+impl Report {
+    /// Returns the length in seconds of the parts into which charts divide the time: at most this many parts.
+    pub fn part_width(&self, parts_max: usize) -> usize {
+        let seconds = self.lasts.as_secs_f64().ceil() as usize;
+        let each = self.rows.iter().map(|row| row.seconds_each).max().unwrap_or(1);
+        seconds.div_ceil(parts_max.max(1)).max(1).next_multiple_of(each)
+    }
 }
 
 impl Recovered {
@@ -89,12 +101,25 @@ impl Row {
             wasted: share(outcome.wasted(), outcome.served()),
             recovered,
             cut_at: outcome.cut_at(),
+            peak: outcome.seconds().iter().map(|second| second.attempts).max().unwrap_or(0),
             seconds: outcome.into_seconds(),
+            seconds_each: 1,
         }
     }
 
     /// Returns the most requests in a second.
-    pub fn peak(&self) -> u64 {
-        self.seconds.iter().map(|second| second.attempts).max().unwrap_or(0)
+    pub const fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Returns the requests per second and the share of successes in each of these parts of the time. `width` is the length of a part in
+    /// seconds, a multiple of [`seconds_each`](Row::seconds_each).
+    pub fn parts(&self, width: usize) -> impl Iterator<Item = (f64, f64)> {
+        self.seconds.chunks((width / self.seconds_each).max(1)).map(|part| {
+            let sum = |of: fn(&Second) -> u64| part.iter().map(of).sum::<u64>() as f64;
+            let requests = sum(|second| second.attempts) / (part.len() * self.seconds_each) as f64;
+            let succeeded = sum(|second| second.succeeded) / sum(|second| second.offered).max(1.0);
+            (requests, succeeded)
+        })
     }
 }

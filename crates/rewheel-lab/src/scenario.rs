@@ -60,6 +60,8 @@ const RETRY: &str = "4 attempts, exponential 100ms max 10s";
 const RETRY_BUDGET: &str = "4 attempts, exponential 100ms max 10s, budget 10% floor 1";
 const RETRY_BUDGET_BREAKER: &str =
     "4 attempts, exponential 100ms max 10s, budget 10% floor 1, breaker";
+const RETRY_THROTTLE: &str = "4 attempts, exponential 100ms max 10s, throttle 2";
+const RETRY_HEDGE: &str = "4 attempts, exponential 100ms max 10s, hedge 100ms";
 
 /// Parses policies that are known to be valid.
 fn policies(texts: &[&str]) -> Vec<Policy> {
@@ -88,6 +90,7 @@ impl Scenario {
                 RETRY,
                 RETRY_BUDGET,
                 RETRY_BUDGET_BREAKER,
+                RETRY_THROTTLE,
             ]),
         }
     }
@@ -107,6 +110,8 @@ impl Scenario {
                 RETRY_BUDGET_BREAKER,
                 "none, limit 48/s",
                 "none, bulkhead 2",
+                "none, adaptive 1..50",
+                "none, throttle 2",
                 "4 attempts, exponential 100ms max 10s, budget 10% floor 1, bulkhead 2",
             ]),
             ..Scenario::outage()
@@ -129,6 +134,7 @@ impl Scenario {
                 RETRY,
                 RETRY_BUDGET,
                 RETRY_BUDGET_BREAKER,
+                RETRY_HEDGE,
             ]),
             ..Scenario::outage()
         }
@@ -172,7 +178,7 @@ impl Scenario {
             let row = |policy: &Policy| {
                 Row::of(
                     policy.to_string(),
-                    storm.run(|client| policy.pipeline(client, self.timeout)),
+                    storm.run(|client| policy.client_policies(client, self.timeout)),
                 )
             };
             self.policies.iter().map(row).collect()
@@ -195,7 +201,7 @@ impl Scenario {
         // Each service waits three times as long as the one behind it, so that three attempts fit.
         let timeout = |service: usize| self.timeout * 3_u32.pow(2 - service.min(2) as u32);
         let run = |policy: &Policy| {
-            storm.run_chain(|client, service| policy.pipeline(client, timeout(service)))
+            storm.run_chain(|client, service| policy.client_policies(client, timeout(service)))
         };
         if policy.attempts() == 1 {
             return vec![Row::of(policy.to_string(), run(policy))];

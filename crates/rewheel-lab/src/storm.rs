@@ -1,11 +1,14 @@
 //! Simulates many clients that call one dependency while it fails for a time.
 
+mod client_policies;
 mod run;
+
+pub use self::client_policies::ClientPolicies;
 
 use crate::chance::Chance;
 use crate::dependency::{Dependency, Fault};
 use crate::outcome::Outcome;
-use rewheel::{ManualClock, Pipeline, Random};
+use rewheel::{ManualClock, Random};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -20,7 +23,7 @@ const CLIENTS_MAX: u32 = 100_000;
 const OUTAGE_END_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Minimum time after the outage; a shorter time cannot show a recovery.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+pub(crate) const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Many clients that call one dependency, and the faults of the dependency.
 #[derive(Clone, Debug)]
@@ -72,6 +75,12 @@ impl Client {
     /// Returns the random source for its breakers.
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// Lets a pipeline use the time and the random source of the simulation.
+    fn simulated(&self, policies: ClientPolicies) -> ClientPolicies {
+        let pipeline = policies.pipeline.clock(&self.clock).random(&self.random);
+        ClientPolicies { pipeline, ..policies }
     }
 }
 
@@ -136,11 +145,7 @@ impl Storm {
         if self.outages.iter().any(meets) {
             return Err(StormError("two outages overlap: combine them into one".to_owned()));
         }
-        if let Fault::Slow(times) = fault
-            && !(1.0..=1_000.0).contains(&times)
-        {
-            return Err(StormError("the slow fault must have a factor of 1 to 1000".to_owned()));
-        }
+        fault.check().map_err(StormError)?;
         self.outages.push((when, fault));
         self.outages.sort_by_key(|(when, _)| when.start);
         Ok(self)
@@ -203,35 +208,38 @@ impl Storm {
         Ok(())
     }
 
-    /// Runs the simulation. Each client calls through the pipeline that `pipeline` builds for it. The pipeline runs on the
-    /// simulation's clock; its breakers and budgets must use the same clock.
+    /// Runs the simulation. Each client calls through the policies that `policies` builds for it: a [`Pipeline`](rewheel::Pipeline), or a pipeline with a
+    /// hedge. The pipeline runs on the simulation's clock; its breakers and budgets, and the hedge, must use the same clock.
     ///
     /// # Panics
     /// Panics if [`Storm::check`] fails.
-    pub fn run(&self, pipeline: impl Fn(&Client) -> Pipeline) -> Outcome {
+    pub fn run<P: Into<ClientPolicies>>(&self, policies: impl Fn(&Client) -> P) -> Outcome {
         if let Err(error) = self.check() {
             panic!("{error}");
         }
         let clock = ManualClock::new();
         let chance = Chance::seeded(self.seed);
-        let fleet: Vec<Pipeline> = (0..self.clients)
+        let fleet: Vec<ClientPolicies> = (0..self.clients)
             .map(|number| {
                 let client = Client::new(number, &clock, chance.fork());
-                pipeline(&client).clock(&client.clock).random(&client.random)
+                client.simulated(policies(&client).into())
             })
             .collect();
         run::run(self, clock, &fleet, chance)
     }
 
     /// Runs the simulation with three services in a chain: each call goes to the first service, which calls the second, which calls
-    /// the third, which calls the dependency. `pipeline` builds the policies with which each process of each service, numbered from 0,
+    /// the third, which calls the dependency. `policies` builds the policies with which each process of each service, numbered from 0,
     /// calls the next one. Each service has as many processes as there are clients.
     ///
     /// If a caller stops waiting, the services behind it stop too; only the dependency does not notice.
     ///
     /// # Panics
     /// Panics if [`Storm::check`] fails.
-    pub fn run_chain(&self, pipeline: impl Fn(&Client, usize) -> Pipeline) -> Outcome {
+    pub fn run_chain<P: Into<ClientPolicies>>(
+        &self,
+        policies: impl Fn(&Client, usize) -> P,
+    ) -> Outcome {
         if let Err(error) = self.check() {
             panic!("{error}");
         }
@@ -240,9 +248,9 @@ impl Storm {
         let services = [0, 1, 2].map(|service| {
             let processes = (0..self.clients).map(|number| {
                 let client = Client::new(number, &clock, chance.fork());
-                pipeline(&client, service).clock(&client.clock).random(&client.random)
+                client.simulated(policies(&client, service).into())
             });
-            processes.collect::<Vec<Pipeline>>()
+            processes.collect::<Vec<ClientPolicies>>()
         });
         run::run_chain(self, clock, &services, chance)
     }

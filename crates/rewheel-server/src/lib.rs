@@ -46,6 +46,7 @@ mod workers;
 mod incident_desk;
 pub mod openapi;
 mod app;
+mod disk;
 mod rest;
 mod ui;
 pub mod job_explanation;
@@ -54,6 +55,7 @@ pub mod demo;
 mod systemd;
 mod serve;
 
+pub use self::disk::disk_space;
 pub use self::log_fields::log_fields;
 pub use self::serve::{ServeError, ServeOptions, Server, ServerEvent, Show, StartMode, serve};
 pub use self::tls::TlsError;

@@ -3,6 +3,7 @@
 use crate::memory::MemoryStore;
 #[cfg(feature = "mysql")]
 use crate::mysql::{MysqlOptions, MysqlOptionsError, MysqlStore};
+use crate::open_mode::Tables;
 #[cfg(feature = "postgres")]
 use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
@@ -78,6 +79,33 @@ pub enum ConnectError {
 /// # }
 /// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    open(url, Tables::Migrate).await
+}
+
+/// Opens a store by its URL as it is: neither creates it nor changes its tables. For programs that only look.
+///
+/// Redis has no tables: there this is the same as [`connect`].
+///
+/// # Errors
+/// As [`connect`]. Also fails if the store does not exist, or if its tables have another version than those of this release; the text names
+/// both versions.
+///
+/// ```
+/// use rewheel_stores::connect_existing;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let error = connect_existing("sqlite:///no/such/folder/rewheel.db").await.unwrap_err();
+/// assert!(error.to_string().contains("cannot be opened"));
+/// # }
+/// ```
+pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    open(url, Tables::Keep).await
+}
+
+async fn open(url: &str, tables: Tables) -> Result<Arc<dyn Store>, ConnectError> {
+    #[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+    let _ = tables; // The other stores have none.
     let unknown = || ConnectError::Url { url: SecretUrl::new(url) };
     let (scheme, rest) = url.split_once("://").ok_or_else(unknown)?;
     match scheme {
@@ -93,17 +121,17 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
                 return Err(unknown());
             }
             let options = sqlite_options(settings)?;
-            Ok(Arc::new(SqliteStore::open_with(path, options).await?))
+            Ok(Arc::new(SqliteStore::open_tables(path, options, tables).await?))
         }
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => {
             let options = PostgresOptions::parse(url)?;
-            Ok(Arc::new(PostgresStore::open_with(options).await?))
+            Ok(Arc::new(PostgresStore::open_tables(options, tables).await?))
         }
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => {
             let options = MysqlOptions::parse(url)?;
-            Ok(Arc::new(MysqlStore::open_with(options).await?))
+            Ok(Arc::new(MysqlStore::open_tables(options, tables).await?))
         }
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {

@@ -47,6 +47,7 @@ mod tables;
 mod template;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod unreadable;
+mod open_mode;
 mod connect;
 mod memory;
 #[cfg(feature = "mysql")]
@@ -58,7 +59,7 @@ mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use self::connect::{ConnectError, connect};
+pub use self::connect::{ConnectError, connect, connect_existing};
 pub use self::memory::MemoryStore;
 pub use self::memory::Weakness;
 #[cfg(feature = "mysql")]

@@ -32,6 +32,7 @@ use self::places::Places;
 use self::pool::Pool;
 use self::transaction::Transaction;
 use crate::groups::CheckedTo;
+use crate::open_mode::Tables;
 use crate::wakeup::Wakeup;
 use rewheel_core::store::{ClockOffset, StoreChange, StoreResult};
 use std::fmt;
@@ -144,12 +145,19 @@ impl MysqlStore {
     /// # Errors
     /// As [`MysqlStore::open`].
     pub async fn open_with(options: MysqlOptions) -> StoreResult<MysqlStore> {
+        MysqlStore::open_tables(options, Tables::Migrate).await
+    }
+
+    pub(crate) async fn open_tables(
+        options: MysqlOptions,
+        tables: Tables,
+    ) -> StoreResult<MysqlStore> {
         let work = Pool::new(&options, options.pool_max);
         let life = Pool::new(&options, LIFE_POOL_MAX);
         let packet_max = {
             let mut connection = work.get().await?;
             connection.begin();
-            let prepared = migrate::migrate(&mut connection).await;
+            let prepared = migrate::open(&mut connection, tables).await;
             let packet_max = prepared.map_err(|trouble| judge(trouble, Stage::Open))?;
             let found = epoch::find(&mut connection, Restored::No).await;
             let found = found.map_err(|trouble| judge(trouble, Stage::Open))?;

@@ -44,6 +44,7 @@ use self::verbs::groups::SeenTurn;
 use crate::acknowledged::Acknowledged;
 use crate::clock;
 use crate::groups::CheckedTo;
+use crate::open_mode::Tables;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use rewheel_core::store::{ClockOffset, Sample, StoreChange, StoreError, StoreResult};
@@ -169,6 +170,13 @@ impl PostgresStore {
     /// # Errors
     /// Says what is wrong with the server or the tables, and what to do.
     pub async fn open_with(options: PostgresOptions) -> StoreResult<PostgresStore> {
+        PostgresStore::open_tables(options, Tables::Migrate).await
+    }
+
+    pub(crate) async fn open_tables(
+        options: PostgresOptions,
+        tables: Tables,
+    ) -> StoreResult<PostgresStore> {
         let tls = tls::connector(&options.verify)?;
         let direct = options.pooler == Pooler::None;
         let config = server(&options, direct, false);
@@ -178,7 +186,7 @@ impl PostgresStore {
         let make = || Connections::new(Arc::clone(&hosts), Arc::clone(&epochs));
         let work = pool(&config, make(), options.pool_max, &options)?;
         let life = pool(&config, make(), 1, &options)?;
-        migrate::migrate(&work, &hosts, &epochs, &options.schema).await?;
+        migrate::open(&work, &hosts, &epochs, &options.schema, tables).await?;
         let woken = Wakeup::default();
         let fleet = direct.then(|| {
             let listens = Hosts::new(&server(&options, true, true), tls, primary);

@@ -8,6 +8,7 @@ mod queue;
 mod transaction;
 mod writer;
 mod files;
+mod space;
 mod migrate;
 mod row;
 mod job_columns;
@@ -19,6 +20,7 @@ use self::queue::{Queue, Urgency};
 use self::transaction::Transaction;
 use self::writer::Writer;
 use crate::groups::CheckedTo;
+use crate::open_mode::Tables;
 use crate::wakeup::Wakeup;
 use rewheel_core::store::{ClockOffset, StoreError, StoreResult};
 use std::fmt;
@@ -110,8 +112,16 @@ impl SqliteStore {
         path: impl AsRef<Path>,
         options: SqliteOptions,
     ) -> StoreResult<SqliteStore> {
+        SqliteStore::open_tables(path, options, Tables::Migrate).await
+    }
+
+    pub(crate) async fn open_tables(
+        path: impl AsRef<Path>,
+        options: SqliteOptions,
+        tables: Tables,
+    ) -> StoreResult<SqliteStore> {
         let path = path.as_ref();
-        SqliteStore::open_file(path, options).await.map_err(|error| match error {
+        SqliteStore::open_file(path, options, tables).await.map_err(|error| match error {
             StoreError::Broken { what, source } => {
                 StoreError::Broken { what: format!("{}: {what}", path.display()), source }
             }
@@ -126,8 +136,12 @@ impl SqliteStore {
         })
     }
 
-    async fn open_file(path: &Path, options: SqliteOptions) -> StoreResult<SqliteStore> {
-        let files = Files::new(path.to_owned(), &options);
+    async fn open_file(
+        path: &Path,
+        options: SqliteOptions,
+        tables: Tables,
+    ) -> StoreResult<SqliteStore> {
+        let files = Files::new(path.to_owned(), &options).with(tables);
         let shared = Arc::new(Shared {
             files: files.clone(),
             writes: Queue::new(),

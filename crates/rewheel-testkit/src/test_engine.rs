@@ -15,6 +15,12 @@ use std::time::Duration;
 /// Simulated time without any change, and without a running attempt, after which a due job counts as stuck. The engine needs seconds.
 const STUCK_AFTER: Duration = Duration::from_secs(3_600);
 
+/// As [`STUCK_AFTER`], in a test whose clock is not stopped, and which really waits.
+const STUCK_AFTER_REAL: Duration = Duration::from_secs(10);
+
+/// A test whose clock is not stopped may travel this far: it really waits.
+const TRAVEL_REAL_MAX: Duration = Duration::from_secs(1);
+
 /// The first and the largest pause between two looks at the jobs.
 const STEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(60)];
 
@@ -155,7 +161,8 @@ impl TestEngine {
     /// Lets time pass, and runs every job that becomes due in it.
     ///
     /// # Panics
-    /// As [`drain`](TestEngine::drain).
+    /// As [`drain`](TestEngine::drain). Also if the clock of the test is not stopped and the time is longer than a second: the test would
+    /// really wait.
     pub async fn travel(&self, by: Duration) {
         let ends = self.now().await.plus(by);
         self.run_until(ends).await;
@@ -253,6 +260,13 @@ impl TestEngine {
 
     /// Lets time pass until an instant, and until no job runs that was due by then.
     async fn run_until(&self, ends: Timestamp) {
+        let is_real = time_runs();
+        let travels = ends.since(self.now().await);
+        assert!(
+            !is_real || travels <= TRAVEL_REAL_MAX,
+            "the clock of this test runs, so the test would really wait for {travels:?}: use `#[tokio::test(start_paused = true)]`"
+        );
+        let stuck_after = if is_real { STUCK_AFTER_REAL } else { STUCK_AFTER };
         let (mut step, mut still, mut before) = (STEPS[0], Duration::ZERO, Vec::new());
         loop {
             let now = self.now().await;
@@ -281,7 +295,7 @@ impl TestEngine {
             {
                 continue;
             }
-            if left.is_zero() && still > STUCK_AFTER {
+            if left.is_zero() && still > stuck_after {
                 self.explain_stuck(&busy, now).await;
             }
             // Not beyond the next due time: what is due then must see the right time.
@@ -317,6 +331,19 @@ fn is_waiting(job: &Job) -> bool {
         State::Scheduled | State::Leased => true,
         State::Paused | State::Succeeded | State::Failed | State::Dead | State::Cancelled => false,
     }
+}
+
+/// Returns whether the clock of the runtime runs. One that the test has stopped moves only while tasks wait.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this compares the clock of the runtime with the real one"
+)]
+fn time_runs() -> bool {
+    let (simulated, real) = (tokio::time::Instant::now(), std::time::Instant::now());
+    while real.elapsed() < Duration::from_micros(2) {
+        std::hint::spin_loop();
+    }
+    tokio::time::Instant::now() > simulated
 }
 
 /// Opens a store with the clock of the runtime, which the test has stopped.

@@ -55,6 +55,21 @@ async fn engine() -> (TestEngine, Arc<AtomicU32>) {
     (engine.await.unwrap(), sent)
 }
 
+#[tokio::test]
+#[should_panic(expected = "use `#[tokio::test(start_paused = true)]`")]
+async fn a_test_that_would_really_wait_is_told_so() {
+    let (engine, _) = engine().await;
+    engine.travel(minutes(10)).await;
+}
+
+#[tokio::test]
+async fn jobs_that_are_due_run_on_a_running_clock_too() {
+    let (engine, sent) = engine().await;
+    engine.submit(ChargeCard { order: 1 }).await.unwrap();
+    engine.drain().await;
+    assert_eq!(sent.load(Ordering::SeqCst), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn draining_runs_due_jobs_and_what_they_submit() {
     let (engine, sent) = engine().await;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -11,6 +11,12 @@ use crate::repository::{self, Repository};
 
 /// How the names of licence files begin, in lower case.
 const BEGINNINGS: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
+
+/// Sources of C libraries with licences of their own are in folders of a package, such as `c_src/mimalloc/v2`.
+const DEPTH_MAX: u32 = 3;
+
+/// Folders whose files are no part of the program.
+const NOT_USED: [&str; 4] = ["tests", "test", "examples", "benches"];
 
 /// A dependency of the program.
 #[derive(Debug)]
@@ -67,20 +73,31 @@ fn name_and_version(line: &str) -> Option<(&str, &str)> {
 }
 
 fn licence_files(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder)
-        .with_context(|| format!("the sources in {} are missing", folder.display()))?;
     let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.context("cannot read a folder of sources")?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-        let is_licence = |name: &String| BEGINNINGS.iter().any(|start| name.starts_with(start));
-        if path.is_file() && name.as_ref().is_some_and(is_licence) {
-            files.push(path);
-        }
-    }
+    find_licences(folder, DEPTH_MAX, &mut files)?;
     files.sort();
     let read = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
     files.iter().map(read).collect::<Result<_, _>>().context("cannot read a licence")
+}
+
+fn find_licences(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder)
+        .with_context(|| format!("the sources in {} are missing", folder.display()))?;
+    for entry in entries {
+        let path = entry.context("cannot read a folder of sources")?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        let is_licence = BEGINNINGS.iter().any(|start| name.starts_with(start));
+        // A source file, such as `license.rs`, is no text.
+        let is_source =
+            ["rs", "c", "h"].iter().any(|end| path.extension().is_some_and(|is| is == *end));
+        if path.is_file() && is_licence && !is_source {
+            files.push(path);
+        } else if path.is_dir() && depth > 0 && !NOT_USED.contains(&name.as_str()) {
+            find_licences(&path, depth - 1, files)?;
+        }
+    }
+    Ok(())
 }
 
 fn document(packages: &[Package]) -> String {
@@ -133,9 +150,14 @@ mod tests {
     #[test]
     fn the_sources_of_this_build_have_the_licences() {
         let texts = texts(&Repository::of_this_run().unwrap()).unwrap();
-        for expected in
-            ["\ntokio 1.", "\nrusqlite 0.", "Permission is hereby granted", "Apache License"]
-        {
+        for expected in [
+            "\ntokio 1.",
+            "\nrusqlite 0.",
+            "Permission is hereby granted",
+            "Apache License",
+            // In a folder of the C sources that `libmimalloc-sys` contains.
+            "Microsoft Corporation, Daan Leijen",
+        ] {
             assert!(texts.contains(expected), "{expected}");
         }
         assert!(!texts.contains("\nproptest "), "tests are not part of the program");

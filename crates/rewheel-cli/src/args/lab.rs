@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The forms of a policy, for the help.
 const POLICIES: &str = "Policies are written as in config files: `none`, `external_api`, or `4 attempts, exponential 100ms max 10s`. Other policies can follow, \
-separated by commas: `timeout 5s`, `budget 10% floor 1`, `limit 50/s`, `breaker`, `bulkhead 4`.\nThe same --seed gives the same result.";
+separated by commas: `timeout 5s`, `hedge 50ms`, `budget 10% floor 1`, `limit 50/s`, `throttle 2`, `breaker`, `bulkhead 4`, `adaptive 1..50`.\nThe same --seed gives the same result.";
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = POLICIES)]
@@ -60,12 +60,44 @@ pub(crate) struct ScenarioArgs<A: ClapArgs> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabCommon {
-    /// Set the random seed
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
+    /// Set the random seed (default 0)
+    #[arg(long)]
+    seed: Option<u64>,
     /// Also write a report with charts to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+impl LabArgs {
+    /// Returns an option that was written in front of the subcommand, which does not read it.
+    pub(crate) fn misplaced(&self) -> Option<&'static str> {
+        let LabArgs { recorded, outage: OutageArgs { traffic, outage, fault }, common, .. } = self;
+        let set = [
+            ("--from", recorded.from.is_some()),
+            ("--kind", recorded.kind.is_some()),
+            ("--since", recorded.since.is_some()),
+            ("--policy", !traffic.policies.is_empty()),
+            ("--clients", traffic.clients.is_some()),
+            ("--rate", traffic.rate.is_some()),
+            ("--capacity", traffic.capacity.is_some()),
+            ("--latency", traffic.latency.is_some()),
+            ("--sheds-after", traffic.sheds_after.is_some()),
+            ("--timeout", traffic.timeout.is_some()),
+            ("--lasts", traffic.lasts.is_some()),
+            ("--outage", outage.is_some()),
+            ("--fault", fault.is_some()),
+            ("--seed", common.seed.is_some()),
+            ("--html", common.html.is_some()),
+        ];
+        let is_misplaced = |(_, is_set): &&(&str, bool)| self.command.is_some() && *is_set;
+        set.iter().find(is_misplaced).map(|(name, _)| *name)
+    }
+}
+
+impl LabCommon {
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
+    }
 }
 
 #[derive(Debug, ClapArgs)]
@@ -132,7 +164,7 @@ pub(crate) struct OverloadArgs {
     #[arg(long, value_name = "FROM..TO", default_value = "20s..40s", value_parser = span)]
     pub(crate) surge: Range<Duration>,
     /// Make this many times as many calls
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
     pub(crate) times: f64,
 }
 
@@ -141,7 +173,7 @@ pub(crate) struct FlakyArgs {
     #[command(flatten)]
     pub(crate) traffic: Traffic,
     /// Let this share of the requests fail, 0 to 1
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
     pub(crate) failure_ratio: f64,
 }
 

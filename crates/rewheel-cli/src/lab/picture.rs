@@ -2,7 +2,7 @@
 
 use crate::output::table;
 use rewheel::duration;
-use rewheel_lab::{Recovered, Report, Row, Second, bar, curve};
+use rewheel_lab::{Recovered, Report, Row, bar, curve};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -32,19 +32,12 @@ pub(super) fn draw(report: &Report) -> String {
 }
 
 fn draw_curves(page: &mut String, report: &Report) {
-    let width = (report.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
+    let width = report.part_width(COLUMNS);
     let spans = (report.lasts.as_secs_f64() / width as f64).ceil() as usize;
     let most = report.rows.iter().map(Row::peak).max().unwrap_or(0).max(1);
     for row in &report.rows {
-        let columns = row.seconds.chunks(width).take(spans);
-        let requests = columns.clone().map(|seconds| {
-            let sum: u64 = seconds.iter().map(|second| second.attempts).sum();
-            sum as f64 / seconds.len() as f64 / most as f64
-        });
-        let succeeded = columns.map(|seconds| {
-            let sum = |of: fn(&Second) -> u64| seconds.iter().map(of).sum::<u64>();
-            sum(|second| second.succeeded) as f64 / sum(|second| second.offered).max(1) as f64
-        });
+        let (requests, succeeded): (Vec<f64>, Vec<f64>) = row.parts(width).take(spans).unzip();
+        let requests = requests.into_iter().map(|requests| requests / most as f64);
         let _ = writeln!(page, "\n{}", row.policy);
         let _ = writeln!(page, "  requests   {}  up to {}/s", curve(requests), row.peak());
         let _ = writeln!(page, "  succeeded  {}", curve(succeeded).trim_end());

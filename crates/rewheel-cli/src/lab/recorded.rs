@@ -28,7 +28,7 @@ pub(super) async fn report(
     output: Output,
 ) -> Result<Report, CliError> {
     let name: KindName = kind.parse().map_err(|error| CliError::new(exit::USAGE, error))?;
-    let store = local::open(url).await?;
+    let store = local::open_to_look(url).await?;
     let retry = retry_of(store.as_ref(), &name).await?;
     let read = read(store.as_ref(), &name, since.unwrap_or(SINCE), output).await?;
     store.close().await?;

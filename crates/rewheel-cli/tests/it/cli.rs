@@ -246,6 +246,23 @@ fn a_store_is_used_without_a_server() {
 }
 
 #[test]
+fn commands_that_only_look_migrate_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.db");
+    std::fs::write(&file, "").unwrap();
+    let store = "sqlite://empty.db";
+    for args in [&["doctor", "--store", store][..], &["lab", "--from", store, "--kind", "mail"]] {
+        let ran = run(folder.path(), args);
+        assert_ne!(ran.code, 0, "{args:?}");
+        assert!(ran.err.contains("has no tables of Rewheel"), "{}", ran.err);
+        assert!(ran.err.contains("run `rewheel migrate`"), "{}", ran.err);
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), 0, "{args:?}");
+    }
+    assert_eq!(run(folder.path(), &["migrate", "--store", store]).code, 0);
+    assert_eq!(run(folder.path(), &["doctor", "--store", store]).code, 0);
+}
+
+#[test]
 fn jobs_are_submitted_beside_a_server() {
     let served = Served::start();
     let beside = |args: &[&str]| run(served.folder.path(), args);

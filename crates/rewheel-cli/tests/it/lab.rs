@@ -146,7 +146,6 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["--outage", "40s"], "use FROM..TO, such as 20s..40s");
     refused(&["--lasts", "42s"], "must last until at least 5s after the outage");
     refused(&["--fault", "sulks"], "use `hangs`, `fails`, or a factor such as `x10`");
-    refused(&["--fault", "x0.5"], "a factor of 1 to 1000");
     refused(&["--rate", "0"], "clients must be 1 to 100000");
     refused(&["--clients", "4294967295"], "clients must be 1 to 100000");
     refused(&["--capacity", "4294967295", "--latency", "1h"], "must be at most 100000 requests");
@@ -154,12 +153,49 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["--timeout", "0s"], "timeout must be longer than 0s");
     refused(&["--latency", "soon"], "is not a latency: use `20ms`");
     refused(&["flaky", "--failure-ratio", "2"], "the failure ratio must be 0 to 1");
-    refused(&["overload", "--times", "-1"], "unexpected argument");
+    refused(&["flaky", "--failure-ratio", "-1"], "the failure ratio must be 0 to 1");
+    refused(&["overload", "--times", "-1"], "the surge must have a factor of 0 to 1000");
     refused(&["contention", "--clients", "0"], "clients and runs must be 1 or more");
     refused(&["contention", "--policy", "none, breaker"], "use only a retry");
     refused(&["recovery", "--nodes", "0"], "nodes must be 1 to 1000");
+    for factor in ["x-1", "xnan", "xinf", "x0.5", "x1e9"] {
+        refused(&["recovery", "--fault", factor], "a factor of 1 to 1000");
+        refused(&["--fault", factor], "a factor of 1 to 1000");
+    }
+    refused(&["recovery", "--outage", "500s..600s"], "at least 5s after the outage ends");
+    refused(&["--latency", "lognormal 1ns p99 1h"], "is not a latency");
+    refused(&["recovery", "--latency", "lognormal 1ns p99 1h"], "is not a latency");
+    refused(&["--latency", "normal 1ns 1000000h"], "is not a latency");
     refused(&["delays", "none"], "use only a retry");
     refused(&["storm"], "unrecognized subcommand");
     refused(&["--kind", "mail"], "--from");
     refused(&["--from", "memory://", "--kind", "mail", "--rate", "5"], "cannot be used with");
+}
+
+#[test]
+fn options_that_a_subcommand_would_not_read_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ["--from", "memory://", "--kind", "mail"];
+    let before = [
+        &["--seed", "7"][..],
+        &["--html", "r.html"],
+        &["--rate", "50"],
+        &["--policy", "none"],
+        &["--fault", "fails"],
+        &["--outage", "1s..2s"],
+        &store,
+    ];
+    for options in before {
+        let ran = run(folder.path(), &[&["lab"], options, &["flaky", "--lasts", "5s"]].concat());
+        assert_eq!(ran.code, 2, "{options:?}: {}", ran.err);
+        let said = format!("`{}` stands before the subcommand", options[0]);
+        assert!(ran.err.contains(&said), "{}", ran.err);
+        assert!(ran.err.contains("write the options behind the subcommand"), "{}", ran.err);
+    }
+    assert!(!folder.path().join("r.html").exists());
+    for json in [&["--json", "lab", "flaky"][..], &["lab", "--json", "flaky"]] {
+        let ran = run(folder.path(), &[json, &["--lasts", "5s"]].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{json:?}");
+        check_rows(&ran.json(), "flaky", ran.json()["rows"].as_array().unwrap().len());
+    }
 }

@@ -44,6 +44,42 @@ fn more_attempts_help_against_independent_failures() {
     assert!(report.findings[0].contains("has the most successes"), "{:?}", report.findings);
 }
 
+/// What each policy of the library is for shows in one of the scenarios.
+#[test]
+fn hedge_throttle_and_adaptive_limit_have_their_effect() {
+    let policies = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    let slow = Scenario {
+        failure_ratio: 0.0,
+        policies: policies(&["none", "none, hedge 60ms"]),
+        ..Scenario::flaky()
+    };
+    let report = slow.run().unwrap();
+    let (none, hedge) = (row(&report, "none"), row(&report, "none, hedge 60ms"));
+    assert!(hedge.p99.unwrap() < none.p99.unwrap().mul_f64(0.8), "{:?} {:?}", hedge.p99, none.p99);
+    assert!((1.02..1.15).contains(&hedge.amplification), "{}", hedge.amplification);
+
+    let report = Scenario::overload().run().unwrap();
+    let (none, adaptive) = (row(&report, "none"), row(&report, "none, adaptive 1..50"));
+    assert!(adaptive.success > none.success && adaptive.wasted < none.wasted / 2.0, "{adaptive:?}");
+
+    let report = Scenario::metastable().run().unwrap();
+    let stuck = row(&report, "4 attempts, exponential 100ms max 10s");
+    let throttled = row(&report, "4 attempts, exponential 100ms max 10s, throttle 2");
+    assert!(throttled.amplification < stuck.amplification, "{}", throttled.amplification);
+    assert!(throttled.recovered.after().is_some(), "{:?}", throttled.recovered);
+}
+
+/// A hedge in each of three services: the calls end, and the requests do not multiply without a limit.
+#[test]
+fn services_in_a_chain_can_hedge() {
+    let policies = vec!["none, hedge 60ms".parse().unwrap()];
+    let fleet = Scenario { outage: None, lasts: seconds(10), policies, ..Scenario::fleet() };
+    let latency = Scenario::flaky().latency;
+    let report = Scenario { latency, ..fleet }.run().unwrap();
+    assert!(report.rows[0].success > 0.99, "{}", report.rows[0].success);
+    assert!((1.0..1.6).contains(&report.rows[0].amplification), "{}", report.rows[0].amplification);
+}
+
 #[test]
 fn three_layers_of_retries_multiply_without_the_guard() {
     let scenario = Scenario {

@@ -1,11 +1,11 @@
 //! Runs the calls of a storm: each goes through the policies of its client to the dependency.
 
-use super::Storm;
+use super::{ClientPolicies, Storm};
 use crate::chance::Chance;
 use crate::dependency::{Line, Refusal};
 use crate::outcome::{Outcome, Second};
 use crate::world::{Calls, Source, World};
-use rewheel::{ManualClock, Pipeline};
+use rewheel::{ManualClock, SafeToRepeat};
 use std::cell::RefCell;
 use std::future::Future;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) fn run(
     storm: &Storm,
     clock: ManualClock,
-    fleet: &[Pipeline],
+    fleet: &[ClientPolicies],
     chance: Chance,
 ) -> Outcome {
     let sky = Sky::new(storm, clock, &chance);
@@ -28,7 +28,7 @@ pub(super) fn run(
 pub(super) fn run_chain(
     storm: &Storm,
     clock: ManualClock,
-    services: &[Vec<Pipeline>; 3],
+    services: &[Vec<ClientPolicies>; 3],
     chance: Chance,
 ) -> Outcome {
     let sky = Sky::new(storm, clock, &chance);
@@ -186,17 +186,30 @@ impl Sky {
 }
 
 /// One call, with all its attempts.
-async fn call(pipeline: &Pipeline, sky: &Sky, came: Duration) {
-    let result = pipeline.run(|_| request(sky)).await;
+async fn call(policies: &ClientPolicies, sky: &Sky, came: Duration) {
+    let result = through(policies, || request(sky)).await;
     sky.note_end(came, result.map_err(|error| error.attempts()));
 }
 
 /// One call that goes through three services.
-async fn call_chain([first, second, third]: [&Pipeline; 3], sky: &Sky, came: Duration) {
-    let by_third = || async { answer(third.run(|_| request(sky)).await) };
-    let by_second = || async { answer(second.run(|_| by_third()).await) };
-    let result = first.run(|_| by_second()).await;
+async fn call_chain([first, second, third]: [&ClientPolicies; 3], sky: &Sky, came: Duration) {
+    let by_third = || async { answer(through(third, || request(sky)).await) };
+    let by_second = || async { answer(through(second, by_third).await) };
+    let result = through(first, by_second).await;
     sky.note_end(came, result.map_err(|error| error.attempts()));
+}
+
+/// Makes an operation under the policies of a client.
+async fn through<F: Future<Output = Result<(), Refusal>>>(
+    policies: &ClientPolicies,
+    operation: impl Fn() -> F + Clone,
+) -> Result<(), rewheel::Error<Refusal>> {
+    let run = policies.pipeline.run(|_| operation());
+    match &policies.hedge {
+        None => run.await,
+        // Two calls in one are large, and most clients have no hedge.
+        Some(hedge) => Box::pin(run.hedge(hedge, SafeToRepeat)).await,
+    }
 }
 
 /// Returns what a caller in another process learns: only that the call failed, not that it was repeated already.

@@ -1,5 +1,7 @@
 //! Fits failures, durations and outages to recorded attempts.
 
+mod outages;
+
 use crate::chance::Chance;
 use crate::history::{History, PastAttempt, PastResult};
 use crate::latency::Latency;
@@ -7,12 +9,6 @@ use rewheel::duration;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
-
-/// Parts of the history in which failures are counted, to find outages.
-const PARTS: u32 = 200;
-
-/// Fewer attempts are no outage: a few failures in a row happen by chance.
-const OUTAGE_ATTEMPTS_MIN: u64 = 10;
 
 /// What was fitted to recorded attempts.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +36,7 @@ struct Behaviour {
 impl Fit {
     /// Fits a history.
     pub fn of(history: &History) -> Fit {
-        let outages = find_outages(history);
+        let outages = outages::find(history);
         let is_in = |at: Duration| outages.iter().any(|outage| outage.contains(&at));
         let normal = Behaviour::of(history, |at| !is_in(at));
         let outage = Behaviour::of(history, is_in);
@@ -129,45 +125,6 @@ impl Behaviour {
     fn failure_ratio(&self) -> f64 {
         self.failed as f64 / self.attempts.max(1) as f64
     }
-}
-
-/// Finds the times in which most attempts failed, although normally they do not.
-fn find_outages(history: &History) -> Vec<Range<Duration>> {
-    let width = (history.lasts / PARTS).max(Duration::from_millis(1));
-    let part = |attempt: &PastAttempt| (attempt.started.as_nanos() / width.as_nanos()) as usize;
-    let mut counts = vec![(0_u64, 0_u64); history.attempts().map(part).max().unwrap_or(0) + 1];
-    for attempt in history.attempts() {
-        let (all, failed) = &mut counts[part(attempt)];
-        *all += 1;
-        *failed += u64::from(attempt.has_failed());
-    }
-    let ratio = |(all, failed): &(u64, u64)| *failed as f64 / *all as f64;
-    let mut ratios: Vec<f64> = counts.iter().filter(|(all, _)| *all > 0).map(ratio).collect();
-    ratios.sort_by(f64::total_cmp);
-    // Halfway between the failure ratio of most of the time and total failure.
-    let usual = ratios.get(ratios.len() / 2).copied().unwrap_or(0.0);
-    let threshold = f64::midpoint(usual, 1.0);
-    let mut outages = Vec::new();
-    let mut run: Option<(usize, usize, u64)> = None;
-    for (number, count) in counts.iter().enumerate().chain([(counts.len(), &(1, 0))]) {
-        if count.0 == 0 {
-            continue;
-        }
-        if ratio(count) >= threshold {
-            let (first, _, attempts) = run.unwrap_or((number, number, 0));
-            run = Some((first, number, attempts + count.0));
-        } else if let Some((first, last, attempts)) = run.take()
-            && attempts >= OUTAGE_ATTEMPTS_MIN
-        {
-            let failed = history.attempts().filter(|attempt| attempt.has_failed());
-            let starts = failed.filter(|attempt| (first..=last).contains(&part(attempt)));
-            let starts: Vec<Duration> = starts.map(|attempt| attempt.started).collect();
-            if let (Some(from), Some(to)) = (starts.iter().min(), starts.iter().max()) {
-                outages.push(*from..*to + Duration::from_nanos(1));
-            }
-        }
-    }
-    outages
 }
 
 impl fmt::Display for Fit {

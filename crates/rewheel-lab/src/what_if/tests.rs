@@ -3,23 +3,34 @@
 use super::{Fit, replay, what_if};
 use crate::chance::Chance;
 use crate::history::{History, PastAttempt, PastEnd, PastJob, PastResult};
-use rewheel::{Retry, Series, Step, Verdict, millis, seconds};
+use rewheel::{Retry, Series, Step, Verdict, millis, minutes, seconds};
+use std::ops::Range;
 use std::time::Duration;
 
-/// Jobs of ten minutes, written by a program that shares nothing with the fit: each attempt takes `20 + n` milliseconds, fails with
-/// a probability of 10 %, and with 95 % from minute four to minute six.
+/// Jobs of ten minutes, with an outage from minute four to minute six.
 fn history(retry: Retry, with_outage: bool) -> History {
+    let outage = with_outage.then_some(seconds(240)..seconds(360));
+    let submitted = (0..3_000).map(|number| millis(number * 200));
+    recorded(retry, submitted, outage.as_slice())
+}
+
+/// Jobs written by a program that shares nothing with the fit: each attempt takes `20 + n` milliseconds, fails with a probability of 10 %,
+/// and with 95 % in an outage.
+fn recorded(
+    retry: Retry,
+    submitted: impl Iterator<Item = Duration>,
+    outages: &[Range<Duration>],
+) -> History {
     let chance = Chance::seeded(99);
     let random = chance.fork();
-    let outage = seconds(240)..seconds(360);
-    let job = |number: u64| {
-        let submitted = millis(number * 200);
+    let job = |(number, submitted): (usize, Duration)| {
         let mut series = Series::new(retry);
         let mut job = PastJob { submitted, attempts: Vec::new(), dropped: 0, end: PastEnd::Open };
         let mut at = submitted + millis(3);
         loop {
-            let took = millis(20 + number % 40);
-            let p = if with_outage && outage.contains(&at) { 0.95 } else { 0.1 };
+            let took = millis(20 + number as u64 % 40);
+            let is_outage = outages.iter().any(|outage| outage.contains(&at));
+            let p = if is_outage { 0.95 } else { 0.1 };
             let verdict = if chance.unit() < p { Verdict::Retry } else { Verdict::Done };
             let step = series.after(verdict, at + took - submitted, &random);
             let result =
@@ -37,7 +48,15 @@ fn history(retry: Retry, with_outage: bool) -> History {
             return job;
         }
     };
-    History::new((0..3_000).map(job).collect()).unwrap()
+    History::new(submitted.enumerate().map(job).collect()).unwrap()
+}
+
+fn hours(count: u64) -> Duration {
+    minutes(60 * count)
+}
+
+fn days(count: u64) -> Duration {
+    hours(24 * count)
 }
 
 fn current() -> Retry {
@@ -56,6 +75,82 @@ fn failures_latency_and_the_outage_are_found() {
     assert!(calm.outages().is_empty() && calm.to_string().ends_with("There was no outage."));
 }
 
+#[track_caller]
+fn check_outages(history: &History, expected: &[Range<Duration>], tolerance: Duration) {
+    let fit = Fit::of(history);
+    assert_eq!(fit.outages().len(), expected.len(), "{:?}", fit.outages());
+    for (found, expected) in fit.outages().iter().zip(expected) {
+        let is_near = |a: Duration, b: Duration| a.abs_diff(b) <= tolerance;
+        let is_right = is_near(found.start, expected.start) && is_near(found.end, expected.end);
+        assert!(is_right, "{found:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn a_short_outage_is_found_in_a_long_history() {
+    let submitted = || (0..20_160).map(|number| seconds(number * 30));
+    let outage = days(3)..days(3) + minutes(5);
+    let week = recorded(current(), submitted(), std::slice::from_ref(&outage));
+    check_outages(&week, std::slice::from_ref(&outage), minutes(1));
+    assert!((Fit::of(&week).failure_ratio() - 0.1).abs() < 0.01, "{}", Fit::of(&week));
+    check_outages(&recorded(current(), submitted(), &[]), &[], minutes(1));
+    let report = what_if(&week, "k", &current(), 1);
+    assert!(report.findings[0].contains("In 1 outage"), "{:?}", report.findings);
+    assert!(report.findings[1].contains("within 10 %"), "{:?}", report.findings);
+}
+
+#[test]
+fn outages_on_both_sides_of_a_silence_are_two() {
+    let batch = |start: Duration| (0..3_000).map(move |number| start + millis(number * 200));
+    let outages = [seconds(500)..seconds(600), hours(8)..hours(8) + seconds(100)];
+    let nights = recorded(
+        Retry::fixed(seconds(2)).attempts_max(3),
+        batch(Duration::ZERO).chain(batch(hours(8))),
+        &outages,
+    );
+    check_outages(&nights, &outages, seconds(10));
+}
+
+#[test]
+fn a_few_jobs_that_always_fail_are_no_outage() {
+    let mut quiet = recorded(current(), (0..300).map(|number| minutes(number * 10)), &[]);
+    for nth in 0..4 {
+        let failed = PastAttempt {
+            started: hours(20) + seconds(nth),
+            took: millis(5),
+            result: PastResult::Failed,
+            delay: Some(seconds(5)),
+        };
+        let attempts =
+            (0..20).map(|n| PastAttempt { started: failed.started + seconds(5 * n), ..failed });
+        let job = PastJob {
+            submitted: failed.started,
+            attempts: attempts.collect(),
+            dropped: 0,
+            end: PastEnd::GivenUp,
+        };
+        quiet.jobs.push(job);
+    }
+    check_outages(&quiet, &[], minutes(1));
+}
+
+#[test]
+fn months_take_as_little_memory_as_an_hour() {
+    let submitted = (0..100).map(|number| days(number) + millis(number % 2));
+    let months = recorded(current(), submitted.chain([days(50), days(50)]), &[]);
+    let row = months.row("", None);
+    assert!(row.seconds.len() <= 10_000, "{}", row.seconds.len());
+    assert!(row.peak() >= 3, "three jobs were submitted in the same second: {}", row.peak());
+    let counted: u64 = row.seconds.iter().map(|second| second.attempts).sum();
+    assert_eq!(counted, months.attempts().count() as u64);
+    let report = what_if(&months, "k", &current(), 1);
+    assert!(report.rows.iter().all(|row| row.seconds.len() <= 10_000));
+    let width = report.part_width(60);
+    let drawn: f64 = report.rows[0].parts(width).map(|(requests, _)| requests).sum();
+    assert!((drawn * width as f64 / counted as f64 - 1.0).abs() < 0.01, "{drawn}");
+    assert!(crate::html(&report).len() < 1_000_000);
+}
+
 #[test]
 fn a_replay_under_the_same_policy_is_like_the_history() {
     for (retry, with_outage) in [
@@ -69,6 +164,7 @@ fn a_replay_under_the_same_policy_is_like_the_history() {
         let is_near = |a: f64, b: f64| (a / b - 1.0).abs() <= 0.1;
         assert!(is_near(replayed.amplification, recorded.amplification), "{retry}: {replayed:?}");
         assert!(is_near(replayed.success, recorded.success), "{retry}");
+        assert!(report.findings[1].contains("mean time within 10 %"), "{}", report.findings[1]);
         assert!(is_near(replayed.p50.unwrap().as_secs_f64(), recorded.p50.unwrap().as_secs_f64()));
         assert!(report.findings[1].contains("within 10 %"), "{retry}: {}", report.findings[1]);
     }

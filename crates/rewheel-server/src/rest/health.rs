@@ -1,8 +1,7 @@
 //! Serves the liveness and readiness checks.
 
-mod disk;
-
 use crate::app::App;
+use crate::disk::disk_space;
 use crate::problem::{Code, Problem};
 use axum::Json;
 use axum::extract::State;
@@ -58,9 +57,9 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Prob
         .check("lease", move || ready(lease_health(&lease)))
         .check("concurrency", move || ready(concurrency_health(&slots)));
     let config = app.config();
-    if let Some(folder) = disk::folder(&config.store.url) {
-        let enough = config.server.disk_free_bytes_min;
-        checks = checks.check("disk", move || ready(disk::health(&folder, enough)));
+    if let Some(space) = disk_space(config) {
+        let health = space.map_or_else(Health::degraded, Health::ok);
+        checks = checks.check("disk", move || ready(health.clone()));
     }
     // This is a normal response, not a problem document: the caller wants all checks.
     let mut response = checks.run().await.response();

@@ -7,6 +7,7 @@
 use super::error::{VerbError, broken};
 use super::pool::Connection;
 use super::statement::without_comments;
+use crate::open_mode::{Tables, outdated};
 use mysql_async::prelude::Queryable;
 use rewheel_core::store::StoreError;
 use std::time::Duration;
@@ -22,10 +23,14 @@ const WAIT_MAX: Duration = Duration::from_secs(120);
 const STEPS: &str = "CREATE TABLE IF NOT EXISTS rewheel_steps (version INT NOT NULL, step INT NOT NULL, \
      PRIMARY KEY (version, step)) ENGINE = InnoDB";
 
-/// Applies the missing steps. Returns the largest packet that the server accepts.
-pub(super) async fn migrate(connection: &mut Connection) -> Result<usize, VerbError> {
+/// Applies the missing steps, if the tables may be changed. Returns the largest packet that the server accepts.
+pub(super) async fn open(connection: &mut Connection, tables: Tables) -> Result<usize, VerbError> {
     let packet_max: Option<u64> = connection.query_first("SELECT @@max_allowed_packet").await?;
-    if !is_current(connection).await? {
+    let found = version(connection).await?;
+    if found != MIGRATIONS.len() {
+        if tables == Tables::Keep {
+            return Err(broken(outdated(found, MIGRATIONS.len()), None).into());
+        }
         let lock: Option<String> =
             connection.query_first("SELECT CONCAT('rewheel:', LEFT(MD5(DATABASE()), 32))").await?;
         let lock = lock.unwrap_or_default();
@@ -42,13 +47,13 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<usize, VerbEr
     Ok(packet_max.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
 }
 
-/// Returns whether all steps are done.
-async fn is_current(connection: &mut Connection) -> Result<bool, VerbError> {
+/// Returns the newest version whose steps are all done, and those of the versions before it.
+async fn version(connection: &mut Connection) -> Result<usize, VerbError> {
     let exists = "SELECT COUNT(*) FROM information_schema.tables \
          WHERE table_schema = DATABASE() AND table_name = 'rewheel_steps'";
     let exists: Option<u64> = connection.query_first(exists).await?;
     if exists != Some(1) {
-        return Ok(false);
+        return Ok(0);
     }
     let done: Vec<(i64, i64)> = connection.query("SELECT version, step FROM rewheel_steps").await?;
     let newest = done.iter().map(|(version, _)| *version).max().unwrap_or(0);
@@ -60,8 +65,10 @@ async fn is_current(connection: &mut Connection) -> Result<bool, VerbError> {
         );
         return Err(broken(what, None).into());
     }
-    let wanted: usize = MIGRATIONS.iter().map(|sql| steps(sql).len()).sum();
-    Ok(done.len() >= wanted)
+    let is_done = |(version, sql): &(i64, &&str)| {
+        done.iter().filter(|(of, _)| of == version).count() >= steps(sql).len()
+    };
+    Ok((1..).zip(MIGRATIONS).take_while(is_done).count())
 }
 
 async fn apply(connection: &mut Connection) -> Result<(), VerbError> {

@@ -4,6 +4,7 @@ use super::epoch::Epochs;
 use super::error::{Stage, VerbError, broken, judge, judge_pool};
 use super::for_schema;
 use super::hosts::Hosts;
+use crate::open_mode::{Tables, outdated};
 use deadpool_postgres::{Object, Pool};
 use rewheel_core::store::StoreResult;
 use std::time::Duration;
@@ -74,18 +75,27 @@ const TRIES_MAX: u32 = 200;
 /// Pause between two tries, in which normal work continues.
 const REST: Duration = Duration::from_secs(3);
 
-/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done. Then checks the epoch, which
-/// the first connection could not read before.
-pub(super) async fn migrate(
+/// Applies what is missing, all of it or nothing, if the tables may be changed. Those who start at the same time wait, and find it done.
+/// Then checks the epoch, which the first connection could not read before.
+pub(super) async fn open(
     pool: &Pool,
     hosts: &Hosts,
     epochs: &Epochs,
     schema: &str,
+    tables: Tables,
 ) -> StoreResult<()> {
     let connection = pool.get().await.map_err(|error| judge_pool(error, hosts))?;
     let done = async {
-        let is_current = version(&connection, schema).await? == migrations().len();
-        if !is_current || revision(&connection, schema).await? < REVISION {
+        let found = version(&connection, schema).await?;
+        let is_current = found == migrations().len();
+        if tables == Tables::Keep && !is_current {
+            check_not_newer(found)?;
+            let why = outdated(found, migrations().len());
+            return Err(VerbError::Said(broken(why, None)));
+        }
+        // Functions of an earlier revision are good enough for a program that only looks.
+        let is_old = !is_current || revision(&connection, schema).await? < REVISION;
+        if is_old && tables == Tables::Migrate {
             apply_patiently(&connection, schema).await?;
             connection.batch_execute("COMMIT").await?;
         }
@@ -114,6 +124,20 @@ async fn apply_patiently(client: &Client, schema: &str) -> Result<(), VerbError>
     Ok(())
 }
 
+fn check_not_newer(found: usize) -> Result<(), VerbError> {
+    let known = migrations().len();
+    if found <= known {
+        return Ok(());
+    }
+    Err(VerbError::Said(broken(
+        format!(
+            "a newer version of Rewheel created the tables (the tables have version {found}, this version of Rewheel supports \
+             {known}): upgrade Rewheel on this node"
+        ),
+        None,
+    )))
+}
+
 async fn apply(client: &Client, schema: &str) -> Result<(), VerbError> {
     // This lock ends with the transaction. A session lock could stay behind on a pooled connection. Only other migrations wait for it.
     let lock = format!(
@@ -123,16 +147,7 @@ async fn apply(client: &Client, schema: &str) -> Result<(), VerbError> {
     client.batch_execute(&lock).await?;
     let known = migrations();
     let from = version(client, schema).await?;
-    if from > known.len() {
-        return Err(VerbError::Said(broken(
-            format!(
-                "a newer version of Rewheel created the tables (the tables have version {from}, this version of Rewheel supports \
-                 {}): upgrade Rewheel on this node",
-                known.len()
-            ),
-            None,
-        )));
-    }
+    check_not_newer(from)?;
     if from == 0 {
         begin(client, schema).await?;
     }

@@ -1,8 +1,9 @@
 //! Opens the database file, for writing or for reading.
 
 use super::error::{VerbError, broken};
-use super::migrate::migrate;
+use super::migrate::{check_current, migrate};
 use super::{SqliteOptions, Synchronous};
+use crate::open_mode::Tables;
 use rewheel_core::store::{Risk, StoreError, StoreResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::PathBuf;
@@ -32,17 +33,28 @@ const PRIVATE_MODE: u32 = 0o600;
 pub(super) struct Files {
     path: PathBuf,
     synchronous: Synchronous,
+    tables: Tables,
 }
 
 impl Files {
     pub(super) fn new(path: PathBuf, options: &SqliteOptions) -> Files {
-        Files { path, synchronous: options.synchronous }
+        Files { path, synchronous: options.synchronous, tables: Tables::Migrate }
     }
 
-    /// Opens the file for writing, creates it if it does not exist, and migrates its tables.
+    /// Chooses whether the file and its tables may be created and migrated.
+    pub(super) fn with(self, tables: Tables) -> Files {
+        Files { tables, ..self }
+    }
+
+    /// Opens the file for writing. May also create it and migrate its tables.
     pub(super) fn open_writer(&self) -> StoreResult<Connection> {
-        self.create_private();
-        self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
+        match self.tables {
+            Tables::Migrate => {
+                self.create_private();
+                self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
+            }
+            Tables::Keep => self.open_writer_with(OpenFlags::empty()),
+        }
     }
 
     /// Creates the file so that only its owner can read it: SQLite would create it with the mode 0644. SQLite gives the
@@ -96,6 +108,13 @@ impl Files {
         None
     }
 
+    /// Returns the size of the write-ahead log; 0 if there is none.
+    pub(super) fn log_bytes(&self) -> u64 {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        std::fs::metadata(path).map_or(0, |log| log.len())
+    }
+
     /// Opens the file again. It does not create a missing file, because the acknowledged data is in the old one.
     pub(super) fn reopen_writer(&self) -> StoreResult<Connection> {
         self.open_writer_with(OpenFlags::empty())
@@ -130,25 +149,22 @@ impl Files {
         Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
     }
 
-    /// Prepares the connection for writing, and migrates the tables.
+    /// Prepares the connection for writing.
     fn prepare(&self, connection: &Connection) -> Result<(), VerbError> {
         // The caller retries; with a busy timeout, each retry would wait as well.
         connection.busy_timeout(Duration::ZERO)?;
-        // Takes effect only on an empty file.
-        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(VerbError::Said(broken(
-                format!(
-                    "SQLite cannot use a write-ahead log for this file (its journal mode is `{mode}`): put the file on \
-                     a local disk"
-                ),
-                None,
-            )));
+        match self.tables {
+            Tables::Migrate => {
+                use_log(connection)?;
+                connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
+                migrate(connection)?;
+            }
+            // The journal mode is written to the file, so it stays what it is.
+            Tables::Keep => {
+                check_current(connection)?;
+                connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
+            }
         }
-        connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
-        migrate(connection)?;
         tune(connection)
     }
 
@@ -166,6 +182,24 @@ impl Files {
             | StoreError::Closed) => other,
         }
     }
+}
+
+/// Lets a file use a write-ahead log.
+fn use_log(connection: &Connection) -> Result<(), VerbError> {
+    // Takes effect only on an empty file.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    Err(VerbError::Said(broken(
+        format!(
+            "SQLite cannot use a write-ahead log for this file (its journal mode is `{mode}`): put the file on \
+             a local disk"
+        ),
+        None,
+    )))
 }
 
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {

@@ -1,6 +1,7 @@
 //! Migrates the tables of a file to the current version.
 
 use super::error::{VerbError, broken};
+use crate::open_mode::outdated;
 use rusqlite::Connection;
 
 /// Marks a file as a Rewheel store: "Rwhl".
@@ -44,18 +45,34 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), VerbError> {
     done
 }
 
-fn apply(connection: &Connection) -> Result<(), VerbError> {
-    let from = version(connection)?;
-    if from > MIGRATIONS.len() {
+/// Checks that nothing needs to be migrated, without a change.
+pub(super) fn check_current(connection: &Connection) -> Result<(), VerbError> {
+    let found = version(connection)?;
+    check_not_newer(found)?;
+    check_owner(connection)?;
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    Err(VerbError::Said(broken(outdated(found, MIGRATIONS.len()), None)))
+}
+
+fn check_not_newer(found: usize) -> Result<(), VerbError> {
+    if found > MIGRATIONS.len() {
         return Err(VerbError::Said(broken(
             format!(
-                "a newer version of Rewheel wrote the file (its tables have version {from}, this version of Rewheel supports \
+                "a newer version of Rewheel wrote the file (its tables have version {found}, this version of Rewheel supports \
                  {}): upgrade Rewheel on this node",
                 MIGRATIONS.len()
             ),
             None,
         )));
     }
+    Ok(())
+}
+
+fn apply(connection: &Connection) -> Result<(), VerbError> {
+    let from = version(connection)?;
+    check_not_newer(from)?;
     check_owner(connection)?;
     for migration in &MIGRATIONS[from..] {
         connection.execute_batch(migration)?;

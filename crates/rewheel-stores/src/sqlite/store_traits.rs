@@ -1,6 +1,7 @@
 //! Implements the store traits for SQLite: sends each verb to the writer or a reader thread.
 
 use super::job_columns::Payload;
+use super::space::Space;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
     budgets, change, claim, failures, groups, insert, kinds, lease, limits, prune, read, reserve,
@@ -351,6 +352,8 @@ impl Store for SqliteStore {
             risks.push(Risk { name: "synchronous", message: message.to_owned() });
         }
         risks.extend(self.shared.files.risks());
+        let (free, all) = self.read(|tx| read::free_pages(tx)).await?;
+        risks.extend(Space { log: self.shared.files.log_bytes(), free, all }.risks());
         Ok(risks)
     }
 

@@ -8,7 +8,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard, Timestamp,
 };
-use rewheel_stores::{ConnectError, SqliteStore, connect};
+use rewheel_stores::{ConnectError, SqliteStore, connect, connect_existing};
 use std::collections::HashSet;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -323,6 +323,62 @@ async fn a_file_of_a_newer_rewheel_is_refused() -> Tested {
     rusqlite::Connection::open(&file)?.pragma_update(None, "user_version", 1_000)?;
     let error = SqliteStore::open(&file).await.unwrap_err().to_string();
     assert!(error.contains("a newer version of Rewheel wrote the file"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_that_only_looks_changes_no_tables() -> Tested {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("rewheel.db");
+    let url = format!("sqlite://{}", file.display());
+    let error = connect_existing(&url).await.unwrap_err().to_string();
+    assert!(error.contains("cannot be opened") && !file.exists(), "{error}");
+    open(&file).await?.close().await?;
+    connect_existing(&url).await?.close().await?;
+
+    let version = |file: &Path| -> rusqlite::Result<u32> {
+        rusqlite::Connection::open(file)?.pragma_query_value(None, "user_version", |row| row.get(0))
+    };
+    let current = version(&file)?;
+    rusqlite::Connection::open(&file)?.pragma_update(None, "user_version", current - 1)?;
+    let error = connect_existing(&url).await.unwrap_err().to_string();
+    let wanted =
+        format!("version {}, and this version of Rewheel needs version {current}", current - 1);
+    assert!(error.contains(&wanted) && error.contains("run `rewheel migrate`"), "{error}");
+    assert_eq!(version(&file)?, current - 1, "the tables were migrated");
+    rusqlite::Connection::open(&file)?.pragma_update(None, "user_version", 1_000)?;
+    let error = connect_existing(&url).await.unwrap_err().to_string();
+    assert!(error.contains("a newer version of Rewheel wrote the file"), "{error}");
+
+    let empty = folder.path().join("empty.db");
+    std::fs::write(&empty, "")?;
+    let url = format!("sqlite://{}", empty.display());
+    let error = connect_existing(&url).await.unwrap_err().to_string();
+    assert!(error.contains("has no tables of Rewheel"), "{error}");
+    assert_eq!(std::fs::metadata(&empty)?.len(), 0);
+    Ok(())
+}
+
+/// The journal mode is a part of the file.
+#[tokio::test]
+async fn a_program_that_only_looks_keeps_the_journal_mode() -> Tested {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("rewheel.db");
+    open(&file).await?.close().await?;
+    let mode = |wanted: Option<&str>| -> rusqlite::Result<String> {
+        let connection = rusqlite::Connection::open(&file)?;
+        match wanted {
+            Some(mode) => {
+                connection.pragma_update_and_check(None, "journal_mode", mode, |row| row.get(0))
+            }
+            None => connection.pragma_query_value(None, "journal_mode", |row| row.get(0)),
+        }
+    };
+    assert_eq!(mode(Some("delete"))?, "delete");
+    let store = connect_existing(&format!("sqlite://{}", file.display())).await?;
+    assert_eq!(store.books().await?.missing(), 0);
+    store.close().await?;
+    assert_eq!(mode(None)?, "delete");
     Ok(())
 }
 

@@ -52,7 +52,8 @@ fn known(rules: &[Rule]) -> Known {
     let mut known = series::of_engine();
     for rule in rules.iter().filter(|rule| !rule.is_alert) {
         let labels: BTreeSet<&'static str> = match rule.name.split(':').next() {
-            Some("kind") => ["kind"].into(),
+            Some("job") => ["job"].into(),
+            Some("job_kind") => ["job", "kind"].into(),
             Some("instance") => ["instance", "job"].into(),
             other => panic!("{}: what labels does {other:?} stand for?", rule.name),
         };
@@ -69,6 +70,19 @@ fn every_rule_names_metrics_and_labels_that_exist() {
     for rule in &rules {
         assert!(!rule.expression.is_empty(), "{} has no expression", rule.name);
         assert_eq!(series::faults(&rule.expression, &known), [""; 0], "rule {}", rule.name);
+    }
+}
+
+/// Series of two fleets in one Prometheus must not be mixed.
+#[test]
+fn every_rule_keeps_the_fleet() {
+    for rule in rules() {
+        let by = rule.expression.split(" by (").chain(rule.expression.split(" on ("));
+        for labels in by.filter_map(|after| after.split_once(')')).map(|(labels, _)| labels) {
+            let is_list = labels.chars().all(|c| c.is_ascii_lowercase() || ", _".contains(c));
+            let has_job = labels.split(',').any(|label| label.trim() == "job");
+            assert!(!is_list || has_job, "{}: by ({labels})", rule.name);
+        }
     }
 }
 

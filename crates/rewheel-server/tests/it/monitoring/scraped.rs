@@ -29,6 +29,26 @@ const PATIENCE: Duration = seconds(180);
 /// The window of the queries: many scrapes.
 const WINDOW: &str = "1m";
 
+/// Counters of what the demo does all the time: their rates are above zero.
+const GROWING: [&str; 4] = [
+    "rewheel_jobs_submitted_total",
+    "rewheel_jobs_settled_total",
+    "rewheel_attempts_total",
+    "rewheel_store_calls_total",
+];
+
+/// Returns whether a query is the rate of something that the demo does all the time. A counter that is always 0 has data too.
+fn must_grow(query: &str) -> bool {
+    let is_growing = |name: &&str| {
+        query.contains(&format!("(rate({name}{{")) || query.contains(&format!("(rate({name}["))
+    };
+    // Neither a share nor a selection.
+    query.matches("rate(").count() == 1
+        && GROWING.iter().any(is_growing)
+        && !query.contains(['/', '!'])
+        && !query.contains("error")
+}
+
 /// A Prometheus that scrapes several times a second.
 struct Prometheus {
     process: Child,
@@ -81,11 +101,13 @@ impl Prometheus {
         Ok(answer["data"].clone())
     }
 
-    /// Returns whether a query has at least one number.
+    /// Returns whether a query has at least one number, and one above zero if it must grow.
     async fn has_data(&self, query: &str) -> bool {
         let Ok(data) = self.get("query", &[("query", query)]).await else { return false };
         let series = data["result"].as_array().cloned().unwrap_or_default();
-        series.iter().any(|one| one["value"][1].as_str().is_some_and(|value| value != "NaN"))
+        let mut values =
+            series.iter().filter_map(|one| one["value"][1].as_str()?.parse::<f64>().ok());
+        values.any(|value| if must_grow(query) { value > 0.0 } else { !value.is_nan() })
     }
 }
 
@@ -178,6 +200,8 @@ async fn submit(engine: SocketAddr) {
 /// Waits until every query of the dashboards has data.
 async fn look(prometheus: &Prometheus) {
     let mut open = [ENGINE, LIBRARY].map(|dashboard| dashboard.queries(WINDOW)).concat();
+    let growing = open.iter().filter(|query| must_grow(query)).count();
+    assert!(growing >= GROWING.len(), "{growing} queries must grow: have their names changed?");
     let wait = async {
         while let Some(query) = open.last() {
             if prometheus.has_data(query).await {

@@ -268,6 +268,15 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Ver
     Ok(risks)
 }
 
+/// Returns the bytes of the free pages, and those of all pages of the file.
+pub(in super::super) fn free_pages(tx: &Transaction<'_, '_>) -> Result<(u64, u64), VerbError> {
+    let found = tx.find(include_str!("../sql/free_pages.sql"), [], |row| {
+        let page = unsigned(row.get(2)?);
+        Ok((unsigned(row.get(0)?) * page, unsigned(row.get(1)?) * page))
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
 pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, VerbError> {
     let books = tx.find(include_str!("../sql/books.sql"), [], |row| {
         Ok(Books {

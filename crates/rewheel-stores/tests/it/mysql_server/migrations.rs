@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;
 use rewheel_core::store::ReadStore;
-use rewheel_stores::MysqlStore;
+use rewheel_stores::{MysqlStore, connect_existing};
 use rewheel_testkit::Database;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +31,29 @@ async fn ten_nodes_start_on_an_empty_database_at_once() {
         store.expect("each of them opens");
     }
     assert_works(&database).await;
+}
+
+#[tokio::test]
+async fn a_program_that_only_looks_changes_no_tables() {
+    let database = Database::fresh();
+    let error = connect_existing(database.url()).await.expect_err("no tables").to_string();
+    assert!(error.contains("has no tables of Rewheel"), "{error}");
+    assert_eq!(tables(&database).await, [""; 0]);
+    drop(MysqlStore::open(database.url()).await.expect("a fresh database opens"));
+    let store = connect_existing(database.url()).await.expect("current tables");
+    assert_eq!(store.books().await.expect("books").missing(), 0);
+    let mut connection = database.connect().await;
+    let newest = "SELECT MAX(version) FROM rewheel_steps";
+    let current: Option<i64> = connection.query_first(newest).await.expect("a version");
+    let current = current.expect("a row");
+    let older = format!("DELETE FROM rewheel_steps WHERE version = {current}");
+    connection.query_drop(older).await.expect("an older version");
+    let error = connect_existing(database.url()).await.expect_err("older tables").to_string();
+    let older = current - 1;
+    let wanted = format!("version {older}, and this version of Rewheel needs version {current}");
+    assert!(error.contains(&wanted) && error.contains("run `rewheel migrate`"), "{error}");
+    let now: Option<i64> = connection.query_first(newest).await.expect("a version");
+    assert_eq!(now, Some(older), "the tables were migrated");
 }
 
 /// The notes of the last steps are missing, as after a crash between a step and its note; and so are tables that come after it.

@@ -2,7 +2,7 @@
 
 use super::support::{Database, Node, Stranger, WITHOUT_BINS, counted, soon, told};
 use rewheel_core::store::{ReadStore, Store, StoreError};
-use rewheel_stores::PostgresStore;
+use rewheel_stores::{PostgresStore, connect_existing};
 use rewheel_testkit::Schema;
 use tokio::task::JoinSet;
 
@@ -43,6 +43,33 @@ async fn tables_of_a_newer_rewheel_are_refused() {
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
     assert!(told(&error).contains("upgrade"), "{}", told(&error));
     assert!(told(&error).contains("1000"), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn a_program_that_only_looks_changes_no_tables() {
+    let schema = Schema::fresh();
+    let visitor = schema.connect().await;
+    let has_schema =
+        format!("SELECT count(*) FROM pg_namespace WHERE nspname = '{}'", schema.name());
+    let error = connect_existing(schema.url()).await.expect_err("no tables").to_string();
+    assert!(error.contains("has no tables of Rewheel"), "{error}");
+    let created: i64 = visitor.query_one(&has_schema, &[]).await.expect("schemas").get(0);
+    assert_eq!(created, 0, "something was created");
+
+    Node::of(&schema).await;
+    let store = connect_existing(schema.url()).await.expect("current tables");
+    assert_eq!(store.books().await.expect("books").missing(), 0);
+    let name = schema.name();
+    let version = format!("SELECT max(version) FROM {name}.migrations");
+    let current: i32 = visitor.query_one(&version, &[]).await.expect("a version").get(0);
+    let older = format!("DELETE FROM {name}.migrations WHERE version = {current}");
+    visitor.batch_execute(&older).await.expect("an older version");
+    let error = connect_existing(schema.url()).await.expect_err("older tables").to_string();
+    let older = current - 1;
+    let wanted = format!("version {older}, and this version of Rewheel needs version {current}");
+    assert!(error.contains(&wanted) && error.contains("run `rewheel migrate`"), "{error}");
+    let now: i32 = visitor.query_one(&version, &[]).await.expect("a version").get(0);
+    assert_eq!(now, older, "the tables were migrated");
 }
 
 /// Creates a user that owns nothing and may create nothing.

@@ -1,39 +1,42 @@
 //! Reads the free disk space of the store's file.
 
-use rewheel::axum::Health;
+use crate::config::Config;
 use std::path::{Path, PathBuf};
 
-/// Returns the folder of a store that is a local file; a database server monitors its own disk.
-pub(super) fn folder(url: &str) -> Option<PathBuf> {
+/// Says how much space is free on the disk of the store, as an error if that is too little. `None` unless the store is a file of this
+/// machine: a database server monitors its own disk.
+pub fn disk_space(config: &Config) -> Option<Result<String, String>> {
+    Some(space(&folder(&config.store.url)?, config.server.disk_free_bytes_min))
+}
+
+/// Returns the folder of a store that is a local file.
+fn folder(url: &str) -> Option<PathBuf> {
     let file = url.strip_prefix("sqlite://")?.split('?').next()?;
     let folder = Path::new(file).parent()?;
     Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
-/// Reports the free space, and whether it is enough.
-pub(super) fn health(folder: &Path, enough: u64) -> Health {
+fn space(folder: &Path, enough: u64) -> Result<String, String> {
     match free_bytes(folder) {
         Ok(Some(free)) => judge(free, enough),
-        Ok(None) => Health::ok("the free disk space is not known on this system"),
+        Ok(None) => Ok("the free disk space is not known on this system".to_owned()),
         // The store itself reports whether it can write.
-        Err(error) => Health::degraded(format!(
-            "failed to read the free space of {}: {error}",
-            folder.display()
-        )),
+        Err(error) => {
+            Err(format!("failed to read the free space of {}: {error}", folder.display()))
+        }
     }
 }
 
-fn judge(free: u64, enough: u64) -> Health {
+fn judge(free: u64, enough: u64) -> Result<String, String> {
     const MIB: u64 = 1024 * 1024;
     let said = format!("{} MiB are free", free / MIB);
     if free < enough {
-        let hint = format!(
+        return Err(format!(
             "{said}, less than server.disk_free_bytes_min ({} MiB): make space on the disk; when the disk is full, submits fail",
             enough / MIB
-        );
-        return Health::degraded(hint);
+        ));
     }
-    Health::ok(said)
+    Ok(said)
 }
 
 /// Returns the space that an ordinary user may still use.
@@ -50,8 +53,7 @@ fn free_bytes(_: &Path) -> std::io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{folder, health, judge};
-    use rewheel::axum::HealthState;
+    use super::{folder, judge, space};
     use std::path::{Path, PathBuf};
 
     #[test]
@@ -66,22 +68,17 @@ mod tests {
     #[test]
     fn little_room_is_told_before_there_is_none() {
         let mib = 1024 * 1024;
-        assert_eq!(judge(600 * mib, 512 * mib).state, HealthState::Ok);
-        let little = judge(100 * mib, 512 * mib);
-        assert_eq!(little.state, HealthState::Degraded);
-        assert!(
-            little
-                .message
-                .starts_with("100 MiB are free, less than server.disk_free_bytes_min (512 MiB)"),
-            "{little:?}"
-        );
+        assert_eq!(judge(600 * mib, 512 * mib).unwrap(), "600 MiB are free");
+        let little = judge(100 * mib, 512 * mib).unwrap_err();
+        let start = "100 MiB are free, less than server.disk_free_bytes_min (512 MiB)";
+        assert!(little.starts_with(start), "{little}");
     }
 
     #[test]
     fn a_disk_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(health(folder.path(), 0).state, HealthState::Ok);
-        assert_eq!(health(folder.path(), u64::MAX).state, HealthState::Degraded);
-        assert_eq!(health(Path::new("/nowhere/at/all"), 0).state, HealthState::Degraded);
+        assert!(space(folder.path(), 0).is_ok());
+        assert!(space(folder.path(), u64::MAX).is_err());
+        assert!(space(Path::new("/nowhere/at/all"), 0).is_err());
     }
 }
