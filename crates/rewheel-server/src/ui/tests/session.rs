@@ -91,7 +91,32 @@ async fn signing_out_ends_the_session_and_not_the_token() {
     assert_eq!(old.clone().get("/ui/jobs").await.status, 303);
     site.signed_in(&token).await.get("/ui/jobs").await.has("There are no jobs");
     // Also the admin token of the config can sign in.
-    site.signed_in(ADMIN).await.get("/ui/tokens").await.has("New token").has("session.config-");
+    site.signed_in(ADMIN)
+        .await
+        .get("/ui/tokens")
+        .await
+        .has("New token")
+        .has("ops")
+        .lacks("session.");
+}
+
+#[tokio::test]
+async fn a_token_has_a_limited_number_of_sessions() {
+    let site = Site::closed().await;
+    let token = site.token(r#"{"name":"web","roles":["read"]}"#).await;
+    for _ in 0..51 {
+        site.signed_in(&token).await;
+    }
+    let sessions = site.rest(ADMIN, Method::GET, "/v1/tokens?limit=1000", "").await;
+    let count = |state: &str| {
+        let is_one = |one: &&serde_json::Value| {
+            one["state"] == state && one["name"].as_str().unwrap().starts_with("session.")
+        };
+        sessions["items"].as_array().unwrap().iter().filter(is_one).count()
+    };
+    assert_eq!((count("live"), count("revoked")), (50, 1), "{sessions}");
+    let tokens = site.rest(ADMIN, Method::GET, "/v1/tokens?sessions=false", "").await;
+    assert_eq!(tokens["items"].as_array().unwrap().len(), 1, "{tokens}");
 }
 
 #[tokio::test]
