@@ -26,6 +26,7 @@ mod confirm;
 mod incidents;
 mod kinds;
 mod bulk;
+mod ladder;
 mod operations;
 mod schedules;
 mod fleet;

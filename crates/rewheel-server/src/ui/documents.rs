@@ -41,6 +41,7 @@ pub(super) struct Job {
     pub(super) created: String,
     pub(super) finished: Option<String>,
     pub(super) failure: Option<Failure>,
+    pub(super) incident: Option<String>,
     pub(super) result: Option<ResultHead>,
     pub(super) result_dropped: Option<String>,
     #[serde(default)]
@@ -175,6 +176,8 @@ pub(super) struct Incident {
     pub(super) first_seen: String,
     pub(super) last_seen: String,
     pub(super) examples: Vec<String>,
+    #[serde(default)]
+    pub(super) complete: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,16 +197,23 @@ pub(super) struct Operation {
     pub(super) failed: u64,
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) reason: Option<String>,
-    pub(super) canary: Option<Step>,
+    pub(super) canary: Option<Canary>,
+    pub(super) incident: Option<String>,
     pub(super) by: String,
     pub(super) created: String,
     pub(super) finished: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Step {
-    pub(super) step: u64,
-    pub(super) steps: u64,
+pub(super) struct Canary {
+    /// From 1; `None` once all steps succeeded.
+    pub(super) step: Option<usize>,
+    pub(super) sizes: Vec<u64>,
+    pub(super) redriven: u64,
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    pub(super) failed_job: Option<String>,
+    pub(super) rest: u64,
 }
 
 #[derive(Debug, Deserialize)]
