@@ -291,3 +291,34 @@ pub(super) struct HealthOfPart {
     #[serde(default)]
     pub(super) message: String,
 }
+
+/// What happened to jobs, minute by minute.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct History {
+    pub(super) as_of: String,
+    pub(super) points: Vec<HistoryPoint>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct HistoryPoint {
+    pub(super) start: String,
+    pub(super) minutes: u32,
+    pub(super) reported: u32,
+    /// `None` if no node reported.
+    pub(super) counts: Option<HistoryCounts>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct HistoryCounts {
+    pub(super) attempts: u64,
+    pub(super) succeeded: u64,
+    pub(super) retried: u64,
+    pub(super) dead: u64,
+    pub(super) duration: Distribution,
+    pub(super) lateness: Distribution,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Distribution {
+    pub(super) buckets: [u64; rewheel_core::KindCounts::BUCKETS],
+}

@@ -162,6 +162,15 @@ async fn a_link_of_another_site_reloads_once() {
     let shown = browser.get("/ui/jobs?q=a%22b").await;
     assert_eq!(shown.status, 200);
     shown.has("http-equiv=\"refresh\"").has("0;url=/ui/jobs?q=a%22b");
+    // A new form cookie would replace that of open pages.
+    assert!(!shown.headers.contains_key("set-cookie"));
+    let open = Site::open().await;
+    let mut other = open.browser();
+    let code = other.get("/ui/kinds").await.code();
+    let mut link = open.browser();
+    link.more.push(("sec-fetch-site", "cross-site".to_owned()));
+    assert!(!link.get("/ui/kinds").await.headers.contains_key("set-cookie"));
+    assert_eq!(other.post("/ui/kinds/mail/pause", &[("code", &code)]).await.status, 303);
     browser.more.clear();
     assert_eq!(browser.get("/ui/jobs").await.status, 303);
 }
@@ -233,6 +242,9 @@ async fn preferences_are_cookies_and_wrong_ones_are_named() {
         .has("data-theme=\"dark\"")
         .has(">Asia/Shanghai<")
         .has("data-keys=\"false\"");
+    // As the script of the page writes it.
+    browser.cookies.insert("rewheel_zone".to_owned(), "Etc%2FGMT%2B5".to_owned());
+    browser.get("/ui/jobs").await.has(">Etc/GMT+5<");
     let wrong =
         browser.submit("/ui/preferences", "/ui/preferences", &[("zone", "Mars/Base")]).await;
     assert_eq!(wrong.has("Mars/Base").status, 422);
