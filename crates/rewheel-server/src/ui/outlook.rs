@@ -93,7 +93,7 @@ fn attempts_per_minute(history: &History) -> Option<f64> {
 fn in_lane(job: &Job, earlier: &Listed<Job>, rate: Option<f64>) -> String {
     let is_same_lane = |other: &&Job| other.tenant == job.tenant && other.priority == job.priority;
     let ahead = earlier.items.iter().filter(is_same_lane).count();
-    // Jobs of other lanes share the rate: then nobody knows when it is the turn of this lane.
+    // Jobs of other lanes share the rate: then the turn of this lane is not known.
     let is_alone = ahead == earlier.items.len() && job.tenant.is_none();
     let place = match (ahead, earlier.next.is_some()) {
         (_, true) => format!(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_promised_that_nobody_knows() {
+    fn no_time_is_promised_that_is_not_known() {
         let pace = "the kind started 2.5 attempts a minute in the last 10 minutes.";
         let one = "1 job of its kind, tenant and priority is due before it";
         check(vec![job(None, 5), job(Some("a"), 5)], None, Some(2.5), &format!("{one}; {pace}"));
