@@ -143,6 +143,12 @@ impl Limits {
     /// Retention of revoked and expired tokens, so that users can see what happened to them.
     pub const ENDED_TOKENS_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+    /// Tokens that are valid for this time or shorter are for a program or a visit, such as a session of the dashboard. There may be many.
+    pub const SHORT_TOKEN: Duration = Duration::from_secs(24 * 3_600);
+
+    /// Retention of [short](Limits::SHORT_TOKEN) tokens that ended.
+    pub const SHORT_TOKENS_KEPT: Duration = Duration::from_secs(24 * 3_600);
+
     /// The display name of a holder.
     pub const HOLDER_NAME_BYTES_MAX: usize = 128;
 

@@ -254,7 +254,7 @@ pub trait KindStore: Send + Sync {
 #[async_trait]
 pub trait TokenStore: Send + Sync {
     /// Stores a token, with an audit log entry. Deletes tokens that ended long ago, see
-    /// [`Limits::ENDED_TOKENS_KEPT`](crate::Limits::ENDED_TOKENS_KEPT).
+    /// [`Token::is_forgotten`].
     async fn put_token(&self, token: &NewToken, by: &Actor) -> StoreResult<TokenPut>;
 
     /// Returns every token, ordered by name, including ended ones.

@@ -2,6 +2,7 @@
 
 use crate::audit::AuditFields;
 use crate::job::When;
+use crate::limits::Limits;
 use crate::name::{Tenant, TokenName};
 use crate::timestamp::Timestamp;
 use std::fmt;
@@ -242,6 +243,29 @@ pub struct Token {
 }
 
 impl Token {
+    /// Returns whether it ended so long ago that stores delete it. A token with a short life is deleted sooner.
+    ///
+    /// ```
+    /// use rewheel_core::{Limits, NewToken, Timestamp, TokenHash, TokenId, TokenName, TokenRoles, When};
+    ///
+    /// let token = |life| {
+    ///     let (name, expires) = (TokenName::parse("ci").unwrap(), Some(When::In(life)));
+    ///     let (id, hash) = (TokenId::new(1), TokenHash([0; 32]));
+    ///     let new = NewToken { id, name, roles: TokenRoles::default(), tenant: None, hash, expires };
+    ///     new.stored(Timestamp::from_millis(0))
+    /// };
+    /// let (short, long) = (token(Limits::SHORT_TOKEN), token(Limits::SHORT_TOKEN * 2));
+    /// let later = Timestamp::from_millis(0).plus(Limits::SHORT_TOKEN * 5);
+    /// assert!(short.is_forgotten(later) && !long.is_forgotten(later));
+    /// ```
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        let is_short =
+            self.expires.is_some_and(|expires| expires.since(self.created) <= Limits::SHORT_TOKEN);
+        let kept = if is_short { Limits::SHORT_TOKENS_KEPT } else { Limits::ENDED_TOKENS_KEPT };
+        let ended = self.revoked.into_iter().chain(self.expires).min();
+        ended.is_some_and(|ended| now.since(ended) > kept)
+    }
+
     /// Returns the values for the audit log.
     pub fn facts(&self) -> AuditFields {
         AuditFields::default()

@@ -161,7 +161,7 @@ pub use self::held::HeldJob;
 pub use self::job_counts::JobCounts;
 pub use self::kind_health::KindHealth;
 pub use self::operation::{
-    Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
+    Bulk, BulkVerb, Canary, OperateError, Operation, OperationState, Preview, Selection,
 };
 pub use self::output::SetResultError;
 pub use self::rate::{Rate, RateError};

@@ -197,6 +197,10 @@ pub struct Operation {
     pub reason: Option<String>,
     /// The current canary step, counted from 1, and the number of steps; `None` once all steps succeeded.
     pub step: Option<(usize, usize)>,
+    /// The steps of its canary, also once they succeeded; `None` without a canary.
+    pub canary: Option<Canary>,
+    /// The incident of the jobs, if the order names one.
+    pub incident: Option<String>,
     /// The tenant of the jobs, if it is limited to one.
     pub tenant: Option<Tenant>,
     /// The author of the order.
@@ -205,6 +209,21 @@ pub struct Operation {
     pub created: Timestamp,
     /// When it ended.
     pub finished: Option<Timestamp>,
+}
+
+/// The steps of a canary, and the progress of the current one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canary {
+    /// Number of jobs of each step. The jobs that are left follow after the last step.
+    pub sizes: Vec<u32>,
+    /// Jobs of the current step that were redriven.
+    pub redriven: usize,
+    /// How many of these have ended well.
+    pub ok: usize,
+    /// How many of these failed again.
+    pub failed: usize,
+    /// One of the jobs that failed again.
+    pub example: Option<JobId>,
 }
 
 /// State of an operation.

@@ -8,7 +8,7 @@ use crate::rfc3339;
 use rewheel::duration;
 use rewheel_core::store::{AttemptEnd, AttemptRecord};
 use rewheel_core::{
-    AuditEntry, AuditFields, Failure, Job, Status, StoredResult, SuccessCode, Timestamp,
+    AuditEntry, AuditFields, Failure, Incident, Job, Status, StoredResult, SuccessCode, Timestamp,
 };
 use rewheel_engine::{HeldJob, KindSettings};
 use serde::Serialize;
@@ -48,6 +48,7 @@ pub struct JobDocument {
     created: String,
     finished: Option<String>,
     failure: Option<FailureDocument>,
+    incident: Option<String>,
     #[serde(flatten)]
     result: Option<ResultDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +170,7 @@ impl JobDocument {
             created: rfc3339::text(job.created),
             finished: job.status.finished().map(rfc3339::text),
             failure: job.failure.as_ref().map(FailureDocument::new),
+            incident: Incident::of(job),
             result: None,
             attempts: None,
             attempts_dropped: None,

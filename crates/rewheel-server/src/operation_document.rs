@@ -2,7 +2,7 @@
 
 use crate::rfc3339;
 use rewheel_core::store::Count;
-use rewheel_engine::{Operation, Preview};
+use rewheel_engine::{Canary, Operation, Preview};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -19,17 +19,26 @@ pub(crate) struct OperationDocument {
     refused: BTreeMap<String, u64>,
     /// Why it ended early.
     reason: Option<String>,
-    canary: Option<Step>,
+    canary: Option<CanaryDocument>,
+    incident: Option<String>,
     by: String,
     created: String,
     finished: Option<String>,
 }
 
-/// The canary step in progress.
+/// The steps of a canary, and the progress of the current one.
 #[derive(Debug, Serialize)]
-struct Step {
-    step: usize,
+struct CanaryDocument {
+    /// Null once all steps succeeded.
+    step: Option<usize>,
     steps: usize,
+    sizes: Vec<u32>,
+    redriven: usize,
+    ok: usize,
+    failed: usize,
+    failed_job: Option<String>,
+    /// The jobs that follow after the last step.
+    rest: u64,
 }
 
 /// The preview of a bulk operation.
@@ -52,10 +61,27 @@ impl OperationDocument {
             failed: operation.failed,
             refused: operation.refused.clone(),
             reason: operation.reason.clone(),
-            canary: operation.step.map(|(step, steps)| Step { step, steps }),
+            canary: operation.canary.as_ref().map(|canary| CanaryDocument::new(operation, canary)),
+            incident: operation.incident.clone(),
             by: operation.by.to_string(),
             created: rfc3339::text(operation.created),
             finished: operation.finished.map(rfc3339::text),
+        }
+    }
+}
+
+impl CanaryDocument {
+    fn new(operation: &Operation, canary: &Canary) -> CanaryDocument {
+        let in_steps = canary.sizes.iter().map(|size| u64::from(*size)).sum();
+        CanaryDocument {
+            step: operation.step.map(|(step, _)| step),
+            steps: canary.sizes.len(),
+            sizes: canary.sizes.clone(),
+            redriven: canary.redriven,
+            ok: canary.ok,
+            failed: canary.failed,
+            failed_job: canary.example.map(|id| id.to_string()),
+            rest: operation.total.saturating_sub(in_steps),
         }
     }
 }

@@ -29,6 +29,7 @@ mod docs;
 
 pub(crate) use self::answer::{AsItIs, RequestId};
 pub(crate) use self::body::BodyMemory;
+pub(crate) use self::cursor::searched_until;
 pub(crate) use self::nearby::check as check_nearby;
 pub(crate) use self::routes::{Group, groups};
 
@@ -58,6 +59,12 @@ pub(crate) fn inner(app: &Arc<App>) -> Router {
         .fallback(nothing_here)
         .layer(from_fn_with_state(Arc::clone(app), answer::finish))
         .with_state(Arc::clone(app))
+}
+
+/// Returns the cursor of a list of jobs at a position.
+#[cfg(test)]
+pub(crate) fn cursor_of_jobs(position: &str) -> String {
+    cursor::List::Jobs.cursor(position)
 }
 
 /// Reads the body of a form.

@@ -224,7 +224,7 @@ impl Server {
             systemd.say("READY=1");
             if let Some(demo) = &demo {
                 say(&ServerEvent::Showing(demo.to_string()));
-                show_until(&engine, stop).await;
+                show_until(&engine, demo, stop).await;
             } else {
                 stop.await;
             }
@@ -351,8 +351,8 @@ async fn start(
     for (name, settings) in &config.tenants {
         builder = builder.tenant(name, settings.clone());
     }
-    for (name, settings) in demo.iter().flat_map(|demo| &demo.kinds) {
-        builder = builder.kind(name.as_str(), settings.clone());
+    if let Some(demo) = demo {
+        builder = demo.prepare(builder);
     }
     let engine = builder.start().await?;
     // The kinds of the config that were not in the store.
@@ -361,13 +361,17 @@ async fn start(
         let put = engine.put_schedule(name.as_str(), schedule, &Actor::new("config")).await;
         put.map_err(|source| ServeError::Schedule { name: name.to_string(), source })?;
     }
+    if demo.is_some() {
+        let put = demo::put_schedule(&engine).await;
+        put.map_err(|source| ServeError::Schedule { name: "demo".to_owned(), source })?;
+    }
     // The kind of schedules is created with the first of them.
     paused.pause_all(engine.store().as_ref()).await?;
     Ok(engine)
 }
 
 /// Runs the demo. It ends before the engine does, so that no submit is interrupted.
-async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
+async fn show_until(engine: &Engine, demo: &Demo, stop: impl Future<Output = ()>) {
     let enough = CancelToken::new();
     let stopping = async {
         stop.await;
@@ -375,9 +379,10 @@ async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
     };
     tokio::join!(
         stopping,
-        demo::trickle(engine.clone(), enough.clone()),
+        demo::trickle(engine.clone(), demo.hosts.clone(), enough.clone()),
         demo::narrate(engine.clone(), enough.clone()),
     );
+    demo::delete_schedule(engine).await;
 }
 
 /// Runs a server until ctrl-c or SIGTERM. A second signal ends it at once.

@@ -16,16 +16,20 @@ mod documents;
 mod shown;
 mod json_text;
 mod filter_box;
+mod chart;
 mod sign_in;
 mod overview;
 mod jobs;
 mod job;
+mod outlook;
 mod job_edit;
 mod job_change;
 mod confirm;
 mod incidents;
+mod differs;
 mod kinds;
 mod bulk;
+mod ladder;
 mod operations;
 mod schedules;
 mod fleet;
@@ -57,8 +61,13 @@ struct Ui {
 
 /// Returns the routes of the dashboard.
 pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
-    let base = Base::new(app.config().server.public_url.as_ref());
-    let rest = crate::rest::inner(app);
+    over(app, crate::rest::inner(app))
+}
+
+/// Returns the routes of a dashboard that shows the answers of these routes of REST.
+fn over(app: &Arc<App>, rest: Router) -> Router<Arc<App>> {
+    let server = &app.config().server;
+    let base = Base::new(server.public_url.as_ref(), server.tls.is_some());
     let ui = Arc::new(Ui { app: Arc::clone(app), base, rest, streams: live::Streams::default() });
     let pages = looking()
         .merge(changing())
@@ -80,6 +89,7 @@ fn looking() -> Router<Arc<Ui>> {
         .route("/jobs/{id}", get(job::page))
         .route("/incidents", get(incidents::list))
         .route("/incidents/{id}", get(incidents::page))
+        .route("/incidents/{id}/differs", get(differs::page))
         .route("/kinds", get(kinds::list))
         .route("/kinds/{kind}", get(kinds::page))
         .route("/kinds/{kind}/settings", get(kinds::settings))

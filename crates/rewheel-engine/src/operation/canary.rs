@@ -1,6 +1,7 @@
 //! Judges whether the jobs of a canary step succeed.
 
 use rewheel_core::{Failure, Job, State};
+use serde::{Deserialize, Serialize};
 
 /// Less than one in this many jobs of a step may have a failed attempt.
 const FAILING_PART: usize = 10;
@@ -21,17 +22,49 @@ pub(super) enum Health {
     },
 }
 
+/// How many jobs of a step have ended well, and how many failed again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Seen {
+    pub(super) ok: usize,
+    pub(super) failed: usize,
+    /// One of those that failed, a dead one if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) example: Option<String>,
+}
+
+impl Seen {
+    /// Counts the current jobs of a step; `None` is a job that ended and was not kept.
+    pub(super) fn of(jobs: &[Option<Job>]) -> Seen {
+        let failed = || jobs.iter().flatten().filter(|job| has_failed(job));
+        let dead = failed().find(|job| has_died(job));
+        let is_well = |job: &Job| !job.state().is_live() && !has_died(job);
+        Seen {
+            ok: jobs.iter().filter(|job| job.as_ref().is_none_or(is_well)).count(),
+            failed: failed().count(),
+            example: dead.or_else(|| failed().next()).map(|job| job.id.to_string()),
+        }
+    }
+}
+
+fn has_died(job: &Job) -> bool {
+    matches!(job.state(), State::Dead | State::Failed)
+}
+
+/// Returns whether an attempt failed since the job was redriven, and the job has not succeeded since.
+fn has_failed(job: &Job) -> bool {
+    has_died(job) || (job.attempt > job.attempts_before && job.state() != State::Succeeded)
+}
+
 /// Judges the current jobs of a step; `None` is a job that ended and was not kept. A job that is dead again counts at once;
 /// failed attempts that will be retried count when they are a tenth.
 pub(super) fn judge(jobs: &[Option<Job>]) -> Health {
     let (mut failed, mut died, mut at_work, mut example) = (0_usize, false, 0, None);
     for job in jobs.iter().flatten() {
-        let state = job.state();
-        let has_died = matches!(state, State::Dead | State::Failed);
-        let has_failed = job.attempt > job.attempts_before && state != State::Succeeded;
+        let has_died = has_died(job);
         died |= has_died;
-        at_work += usize::from(state.is_live());
-        if has_died || has_failed {
+        at_work += usize::from(job.state().is_live());
+        if has_failed(job) {
             failed += 1;
             if example.is_none() || has_died {
                 example = job.failure.as_ref().map(describe);
@@ -52,7 +85,7 @@ fn describe(failure: &Failure) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Health, judge};
+    use super::{Health, Seen, judge};
     use rewheel::{Category, Random};
     use rewheel_core::{
         DueReason, Failure, Fence, Job, JobId, KindName, Lane, Priority, Shard, State, Status,
@@ -121,6 +154,22 @@ mod tests {
     fn jobs_that_wait_are_waited_for() {
         check(&[(1, job(State::Scheduled, 0))], Health::AtWork(1));
         check(&[(9, None), (1, job(State::Paused, 0))], Health::AtWork(1));
+    }
+
+    #[test]
+    fn jobs_are_counted_as_they_are_now() {
+        let jobs = [
+            job(State::Succeeded, 4),
+            None,
+            job(State::Cancelled, 0),
+            job(State::Scheduled, 0),
+            job(State::Scheduled, 1),
+            job(State::Dead, 1),
+        ];
+        let seen = Seen::of(&jobs);
+        assert_eq!((seen.ok, seen.failed), (3, 2));
+        assert_eq!(seen.example, jobs[5].as_ref().map(|job| job.id.to_string()));
+        assert_eq!(Seen::of(&[]), Seen::default());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A bulk operation as the payload of its job: the order and its progress.
 
-use super::{Bulk, BulkVerb, Operation, OperationState, Selection};
+use super::canary::Seen;
+use super::{Bulk, BulkVerb, Canary, Operation, OperationState, Selection};
 use crate::rate::Rate;
 use rewheel_core::store::{Change, Changed, Cursor};
 use rewheel_core::{Actor, Job, JobId, KindName, State, Timestamp, Version, When};
@@ -44,6 +45,9 @@ pub(super) struct Document {
     /// Since when it waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) watched_ms: Option<i64>,
+    /// What the latest look at these jobs found.
+    #[serde(default)]
+    pub(super) seen: Seen,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
 }
@@ -88,6 +92,7 @@ impl Document {
             step: 0,
             watched: Vec::new(),
             watched_ms: None,
+            seen: Seen::default(),
             reason: None,
         }
     }
@@ -183,6 +188,14 @@ impl Document {
             refused: self.refused.clone(),
             reason: self.reason.clone(),
             step: self.step_size().map(|_| (self.step + 1, self.canary.len())),
+            canary: (!self.canary.is_empty()).then(|| Canary {
+                sizes: self.canary.clone(),
+                redriven: self.watched.len(),
+                ok: self.seen.ok,
+                failed: self.seen.failed,
+                example: self.seen.example.as_ref().and_then(|id| id.parse().ok()),
+            }),
+            incident: self.filter.incident.clone().or_else(|| self.filter.filter.incident.clone()),
             tenant: self.filter.filter.tenant.clone(),
             by: Actor::new(&self.by),
             created,

@@ -1,7 +1,7 @@
 //! Runs a bulk operation in batches, and resumes where an earlier attempt stopped.
 
 use super::BulkVerb;
-use super::canary::{self, Health};
+use super::canary::{self, Health, Seen};
 use super::document::Document;
 use crate::checkpoint::CheckpointError;
 use crate::events::Log;
@@ -213,10 +213,12 @@ impl Operator {
         let mut found = self.find(ids.clone()).await?;
         let jobs: Vec<Option<Job>> = ids.iter().map(|id| found.remove(id)).collect();
         let (step, steps, count) = (order.step + 1, order.canary.len(), jobs.len());
+        order.seen = Seen::of(&jobs);
         match canary::judge(&jobs) {
             Health::Well => {
                 order.watched.clear();
                 order.watched_ms = None;
+                order.seen = Seen::default();
                 order.step += 1;
                 Ok(Next::Step)
             }

@@ -220,6 +220,11 @@ async fn a_canary_stops_after_the_first_failing_step_and_says_why() -> Tested {
         "{reason}"
     );
     assert_eq!(operation.step, Some((2, 3)));
+    let canary = operation.canary.unwrap();
+    assert_eq!((canary.sizes.as_slice(), canary.redriven), (&[1, 10, 100][..], 10));
+    assert_eq!((canary.ok, canary.failed), (7, 3));
+    let example = store.get(canary.example.unwrap()).await?.unwrap();
+    assert_eq!(example.state(), State::Dead);
     assert_eq!(count(&store, "charge", State::Dead).await, 404);
     Ok(())
 }
@@ -235,6 +240,8 @@ async fn a_canary_that_goes_well_is_followed_by_all_the_others() -> Tested {
     let operation = ended(&engine, operation.id).await;
     assert_eq!(figures(&operation), (OperationState::Done, 412, 412, 0));
     assert_eq!(operation.step, None);
+    let canary = operation.canary.unwrap();
+    assert_eq!((canary.sizes.as_slice(), canary.redriven), (&[1, 10, 100][..], 0));
     // A canary step that is larger than the number of jobs waits only for these.
     shop.mend(0);
     die(&store, &engine, "charge", 5).await?;

@@ -23,18 +23,23 @@ struct Callee {
     clock: Clock,
     random: Random,
     started: Moment,
+    is_last: bool,
 }
 
-/// Serves until the future is dropped.
-pub(super) async fn serve(listener: TcpListener) {
-    let clock = Clock::system();
-    let callee = Callee { started: clock.now(), clock, random: Random::thread() };
+/// When the outage of the last shop begins, after that of the others has ended.
+const SHOP_LATER: Duration = seconds(25);
+
+/// Serves until the future is dropped. All hosts have the outages at the same times of the clock. `is_last` is the host that has the
+/// outages of shops.
+pub(super) async fn serve(listener: TcpListener, (clock, started): (Clock, Moment), is_last: bool) {
+    let callee = Callee { started, clock, random: Random::thread(), is_last };
     let router = Router::new()
         .route("/fast/{order}", post(|| async { StatusCode::OK }))
         .route("/slow/{order}", post(slow))
         .route("/flaky/{order}", post(flaky))
         .route("/outage/{order}", post(outage))
         .route("/broken/{order}", post(broken))
+        .route("/shop/{order}", post(shop))
         .with_state(callee);
     if let Err(error) = axum::serve(listener, router).await {
         tracing::warn!(%error, "the test server of the demo stopped");
@@ -60,6 +65,14 @@ async fn flaky(State(callee): State<Callee>) -> Response {
 async fn outage(State(callee): State<Callee>) -> Response {
     if is_down(callee.clock.now().since(callee.started)) {
         return (StatusCode::SERVICE_UNAVAILABLE, "down for maintenance").into_response();
+    }
+    StatusCode::OK.into_response()
+}
+
+async fn shop(State(callee): State<Callee>) -> Response {
+    let elapsed = callee.clock.now().since(callee.started);
+    if callee.is_last && is_down(elapsed.saturating_sub(SHOP_LATER)) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "this shop is closed").into_response();
     }
     StatusCode::OK.into_response()
 }

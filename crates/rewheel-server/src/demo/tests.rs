@@ -2,10 +2,11 @@
 
 use super::kinds::{ALL, drawn};
 use super::narrate::Narrator;
-use super::start;
+use super::{start, start_at};
 use crate::callback::{Callback, CallbackRunner, Clients};
 use rewheel::{Category, Clock, ManualClock, millis, seconds};
 use rewheel_core::State;
+use rewheel_core::store::{Filter, PageRequest};
 use rewheel_engine::{Engine, Runner};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +14,98 @@ use std::time::Duration;
 async fn engine(demo: &super::Demo) -> Engine {
     let clients = Clients::new();
     let store = rewheel_stores::connect("memory://").await.unwrap();
-    let mut builder = Engine::builder(store).runners(move |kind, settings| {
+    let builder = Engine::builder(store).runners(move |kind, settings| {
         let callback = Callback::parse(settings.callback.as_ref()?).unwrap();
         let runner = CallbackRunner::new(kind.clone(), callback, &clients).unwrap();
         Some(Arc::new(runner) as Arc<dyn Runner>)
     });
-    for (kind, settings) in &demo.kinds {
-        builder = builder.kind(kind.as_str(), settings.clone());
+    demo.prepare(builder).start().await.unwrap()
+}
+
+/// Waits until this holds.
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let mut looks = tokio::time::interval(millis(10));
+    let waiting = async {
+        while !holds().await {
+            looks.tick().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(120), waiting).await;
+    waited.unwrap_or_else(|_| panic!("not in time: {what}"));
+}
+
+async fn is_parked(engine: &Engine, kind: &str) -> bool {
+    let kinds = engine.store().kinds().await.unwrap();
+    kinds.iter().any(|one| one.name.as_str() == kind && one.parked.is_some())
+}
+
+#[tokio::test]
+async fn an_outage_parks_its_kind_and_the_jobs_go_on_after_it() {
+    let clock = ManualClock::new();
+    let begin = Clock::from(&clock).now();
+    let demo = start_at(Clock::from(&clock), begin).await.unwrap();
+    let engine = engine(&demo).await;
+    clock.advance(seconds(20));
+    for order in 0..12 {
+        let payload = format!(r#"{{"order":{order}}}"#);
+        engine.submit_raw("demo-outage", payload.into_bytes()).await.unwrap();
     }
-    builder.start().await.unwrap()
+    until("parked", async || is_parked(&engine, "demo-outage").await).await;
+    assert!(!is_parked(&engine, "demo-fast").await);
+    clock.advance(seconds(20));
+    until("goes on", async || !is_parked(&engine, "demo-outage").await).await;
+    let succeeded = async || {
+        let filter = Filter { states: vec![State::Succeeded], ..Filter::default() };
+        engine.store().list(&filter, &PageRequest::first(100)).await.unwrap().items.len() == 12
+    };
+    until("all jobs succeeded", succeeded).await;
+    engine.shutdown(seconds(5)).await;
+}
+
+#[tokio::test]
+async fn a_shop_that_is_closed_delays_only_its_own_jobs() {
+    let clock = ManualClock::new();
+    let begin = Clock::from(&clock).now();
+    let demo = start_at(Clock::from(&clock), begin).await.unwrap();
+    let engine = engine(&demo).await;
+    clock.advance(seconds(45));
+    let (open, closed) = (demo.hosts[0], *demo.hosts.last().unwrap());
+    if open == closed {
+        return; // This system has one address.
+    }
+    for order in 0..16 {
+        let host = if order % 2 == 0 { open } else { closed };
+        let payload = format!(r#"{{"order":{order},"host":"{host}"}}"#);
+        engine.submit_raw("demo-shops", payload.into_bytes()).await.unwrap();
+    }
+    let count = async |state| {
+        let filter = Filter { states: vec![state], ..Filter::default() };
+        engine.store().list(&filter, &PageRequest::first(100)).await.unwrap().items.len()
+    };
+    until("the open shop is served", async || count(State::Succeeded).await == 8).await;
+    let skipped = async || {
+        let filter = Filter { states: vec![State::Scheduled], ..Filter::default() };
+        let waiting = engine.store().list(&filter, &PageRequest::first(100)).await.unwrap().items;
+        waiting
+            .iter()
+            .any(|job| job.failure.as_ref().is_some_and(|why| why.message().contains("is skipped")))
+    };
+    until("the closed shop is skipped", skipped).await;
+    assert!(!is_parked(&engine, "demo-shops").await);
+    clock.advance(seconds(25));
+    until("the other shop is served", async || count(State::Succeeded).await == 16).await;
+    engine.shutdown(seconds(5)).await;
+}
+
+#[tokio::test]
+async fn the_schedule_of_the_demo_ends_with_it() {
+    let demo = start().await.unwrap();
+    let engine = engine(&demo).await;
+    super::put_schedule(&engine).await.unwrap();
+    assert!(engine.schedule(super::SCHEDULE).await.unwrap().is_some());
+    super::delete_schedule(&engine).await;
+    assert!(engine.schedule(super::SCHEDULE).await.unwrap().is_none());
+    engine.shutdown(seconds(5)).await;
 }
 
 /// Polls until a line contains `text`; returns all lines.

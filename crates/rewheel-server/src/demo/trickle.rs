@@ -4,15 +4,19 @@ use super::kinds::{self, DemoKind};
 use rewheel::{CancelToken, Clock, Random, millis, seconds};
 use rewheel_engine::{Engine, SubmitError};
 use serde_json::json;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The tenants of some of the jobs.
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 
+/// Customers whose jobs run in order.
+const CUSTOMERS: u64 = 4;
+
 /// Submits jobs of the demo's kinds until it is stopped.
-pub async fn trickle(engine: Engine, stop: CancelToken) {
+pub async fn trickle(engine: Engine, hosts: Vec<IpAddr>, stop: CancelToken) {
     let clock = Clock::system();
-    let mut trickle = Trickle::new(engine, Random::thread());
+    let mut trickle = Trickle::new(engine, hosts, Random::thread());
     while !stop.is_cancelled() {
         let rest = trickle.tick().await;
         tokio::select! {
@@ -24,6 +28,8 @@ pub async fn trickle(engine: Engine, stop: CancelToken) {
 
 struct Trickle {
     engine: Engine,
+    /// The hosts of shops.
+    hosts: Vec<IpAddr>,
     random: Random,
     /// Distinguishes the orders of this run from those of earlier runs in the store.
     run: u64,
@@ -31,9 +37,9 @@ struct Trickle {
 }
 
 impl Trickle {
-    fn new(engine: Engine, random: Random) -> Trickle {
+    fn new(engine: Engine, hosts: Vec<IpAddr>, random: Random) -> Trickle {
         let run = random.next() % 0x1_0000;
-        Trickle { engine, random, run, order: 0 }
+        Trickle { engine, hosts, random, run, order: 0 }
     }
 
     /// Submits one job; returns how long to wait.
@@ -54,8 +60,15 @@ impl Trickle {
             self.order += 1;
         }
         let order = Order::numbered(self.order, self.run);
-        let payload = json!({"order": self.order, "cents": order.cents}).to_string();
-        let mut submit = self.engine.submit_raw(order.kind.name, payload.into_bytes());
+        let mut payload = json!({"order": self.order, "cents": order.cents});
+        let shop = usize::try_from(order.cents).unwrap_or(0) % self.hosts.len().max(1);
+        if let Some(host) = self.hosts.get(shop).filter(|_| order.kind.has_hosts) {
+            payload["host"] = json!(host.to_string());
+        }
+        let mut submit = self.engine.submit_raw(order.kind.name, payload.to_string().into_bytes());
+        if order.kind.has_groups {
+            submit = submit.group_key(&format!("customer-{}", order.cents % CUSTOMERS));
+        }
         if order.has_key {
             submit = submit.key(&format!("order-{:04x}-{}", self.run, self.order));
         }

@@ -2,6 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rewheel_core::Timestamp;
+use rewheel_core::store::Cursor;
 use sha2::{Digest, Sha256};
 
 /// The version of the format. Unknown versions are rejected.
@@ -71,6 +73,15 @@ fn check(text: &str) -> [u8; CHECK_BYTES] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
+/// Returns the submit time until which a page of jobs was searched, from the cursor of the next page.
+pub(crate) fn searched_until(cursor: &str) -> Option<Timestamp> {
+    let cursor: Cursor = List::Jobs.position(cursor).ok()?.parse().ok()?;
+    // The id of a job begins with its submit time, in milliseconds.
+    let millis =
+        cursor.job().to_bytes()[..6].iter().fold(0, |time, byte| time << 8 | i64::from(*byte));
+    Some(Timestamp::from_millis(millis))
+}
+
 /// Cuts one page out of a list in memory. `position` returns a unique text for each item, by which they are sorted. Returns the page, and
 /// the position of its last item if more follow.
 pub(super) fn cut<T>(
@@ -96,7 +107,10 @@ pub(super) fn largest_first(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{List, cut, largest_first};
+    use super::{List, cut, largest_first, searched_until};
+    use rewheel::Random;
+    use rewheel_core::store::Cursor;
+    use rewheel_core::{JobId, Timestamp};
 
     #[test]
     fn a_cursor_leads_back_to_its_position() {
@@ -106,6 +120,15 @@ mod tests {
             assert!(List::Jobs.position(&cursor).is_err(), "another list took it");
             assert!(position.is_empty() || !cursor.contains(position), "{cursor}");
         }
+    }
+
+    #[test]
+    fn a_cursor_of_jobs_says_how_far_the_search_came() {
+        let at = Timestamp::from_millis(1_700_000_000_123);
+        let cursor = Cursor::behind(JobId::new(at, &Random::seeded(1)));
+        assert_eq!(searched_until(&List::Jobs.cursor(&cursor.to_string())), Some(at));
+        assert_eq!(searched_until(&List::Kinds.cursor(&cursor.to_string())), None);
+        assert_eq!(searched_until("x"), None);
     }
 
     #[test]

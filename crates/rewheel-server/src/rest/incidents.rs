@@ -36,6 +36,9 @@ struct Document {
     first_seen: String,
     last_seen: String,
     examples: Vec<String>,
+    /// Whether every job was read. A list says it once for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
 }
 
 /// `GET /v1/incidents`: from a limited number of the newest jobs.
@@ -79,7 +82,8 @@ pub(super) async fn show(
     let found = app.incidents().ask(&**app.engine()?.store(), (Vec::new(), tenant)).await?;
     let incident = found.incidents.iter().find(|incident| incident.id == id);
     let incident = incident.ok_or_else(|| not_found(&id, found.complete))?;
-    Ok(Json(Document::new(incident.clone())).into_response())
+    let complete = Some(found.complete);
+    Ok(Json(Document { complete, ..Document::new(incident.clone()) }).into_response())
 }
 
 fn not_found(id: &str, is_complete: bool) -> Problem {
@@ -107,6 +111,7 @@ impl Document {
             first_seen: rfc3339::text(incident.first_seen),
             last_seen: rfc3339::text(incident.last_seen),
             examples: incident.examples.iter().map(ToString::to_string).collect(),
+            complete: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::Share;
 use crate::app::App;
+use crate::config::PublicUrl;
 use crate::problem::{Code, Problem};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -33,7 +34,10 @@ pub(super) async fn keep(
         );
         return Err(Problem::new(Code::UrlTooLong, detail).hint(hint));
     }
-    let is_always = ALWAYS.contains(&uri.path());
+    let base = app.config().server.public_url.as_ref().map_or("", PublicUrl::path);
+    // Some proxies do not remove the base path.
+    let path = uri.path().strip_prefix(base).unwrap_or_else(|| uri.path());
+    let is_always = ALWAYS.contains(&path);
     let share = Share::new(app.bodies());
     request.extensions_mut().insert(share.clone());
     if is_always {

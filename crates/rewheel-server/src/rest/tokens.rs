@@ -5,8 +5,9 @@ use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::cursor::{self, List};
 use super::query::Parameters;
 use crate::app::App;
+use crate::conditions::Conditions;
 use crate::problem::{Code, FieldError, Problem};
-use crate::tokens::{Caller, TokenDocument, find, make, stored, token_id};
+use crate::tokens::{Caller, TokenDocument, find, is_session, make, stored, token_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header::CACHE_CONTROL;
@@ -44,10 +45,16 @@ pub(super) async fn create(
 
 /// `GET /v1/tokens`: sorted by name.
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
-    let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
+    let mut parameters = Parameters::read(&uri, &["limit", "cursor", "sessions"])?;
     let (limit, after) = (parameters.limit(), parameters.after(List::Tokens));
+    let with_sessions = parameters.one("sessions", |text| match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false"),
+    });
     parameters.finish()?;
-    let tokens = app.engine()?.store().tokens().await?;
+    let mut tokens = app.engine()?.store().tokens().await?;
+    tokens.retain(|token| with_sessions.unwrap_or(true) || !is_session(token.name.as_str()));
     // Several ended tokens may have had the same name. No name contains a space, which sorts before every letter.
     let position = |token: &Token| format!("{} {}", token.name, token.id);
     let (page, next) = cursor::cut(tokens, position, after.as_deref(), limit);

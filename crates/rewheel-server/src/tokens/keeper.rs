@@ -105,6 +105,11 @@ impl Caller {
         Some(session::make(parent, (self.roles.clone(), self.tenant.clone())))
     }
 
+    /// Returns the sessions that have to end before it gets another one, of all tokens of the store.
+    pub(crate) fn sessions_to_end(&self, tokens: &[Token]) -> Result<Vec<TokenId>, Problem> {
+        self.parent.map_or_else(|| Ok(Vec::new()), |parent| session::to_end(parent, tokens))
+    }
+
     /// Returns whether it is a session of the dashboard.
     pub(crate) fn is_session(&self) -> bool {
         matches!(self.badge, Badge::Stored(_)) && self.parent.is_none()

@@ -3,7 +3,7 @@
 use super::{SECRET_BYTES, TokenText, chance, hash, id_of};
 use crate::problem::Problem;
 use rewheel::minutes;
-use rewheel_core::{NewToken, Tenant, TokenHash, TokenId, TokenName, TokenRoles, When};
+use rewheel_core::{NewToken, Tenant, Token, TokenHash, TokenId, TokenName, TokenRoles, When};
 use std::time::Duration;
 
 /// The prefix of the name of every session. Other tokens cannot have such names.
@@ -11,6 +11,13 @@ pub(super) const PREFIX: &str = "session.";
 
 /// How long a session lasts.
 pub(crate) const SESSION_TTL: Duration = minutes(12 * 60);
+
+/// Maximum number of live sessions of one token: more than the browsers of a team that shares it. The oldest ends.
+pub(crate) const LIVE_MAX: usize = 50;
+
+/// Maximum number of sessions of one token that the store keeps, with those that ended within [`rewheel_core::Limits::SHORT_TOKENS_KEPT`]: no token
+/// may use up the space for all tokens.
+pub(crate) const KEPT_MAX: usize = 500;
 
 const _: () = assert!(SECRET_BYTES >= 32, "a session cannot be guessed");
 
@@ -69,6 +76,24 @@ pub(super) fn make(
     Ok((NewToken { id, name, roles, tenant, hash, expires: Some(When::In(SESSION_TTL)) }, text))
 }
 
+/// Returns the sessions of a token that have to end before another one may begin.
+pub(super) fn to_end(parent: Parent, tokens: &[Token]) -> Result<Vec<TokenId>, Problem> {
+    let mut own: Vec<&Token> =
+        tokens.iter().filter(|token| Parent::of(&token.name) == Some(parent)).collect();
+    if own.len() >= KEPT_MAX {
+        let detail = format!("{KEPT_MAX} sessions were started with this token within a day");
+        let problem = Problem::new(crate::problem::Code::Throttled, detail);
+        return Err(problem.hint("sign in with another token, or wait some hours"));
+    }
+    let is_live = |token: &&Token| {
+        token.revoked.is_none() && token.expires_in.is_none_or(|left| !left.is_zero())
+    };
+    own.retain(is_live);
+    own.sort_by_key(|token| (token.created, token.id));
+    let too_many = (own.len() + 1).saturating_sub(LIVE_MAX);
+    Ok(own.iter().take(too_many).map(|token| token.id).collect())
+}
+
 /// Returns the id in the text of a session.
 pub(crate) fn session_id(text: &str) -> Option<TokenId> {
     id_of(text)
@@ -76,8 +101,40 @@ pub(crate) fn session_id(text: &str) -> Option<TokenId> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Parent, hash, make};
-    use rewheel_core::{TokenId, TokenName, TokenRole, TokenRoles};
+    use super::{KEPT_MAX, LIVE_MAX, Parent, hash, make, to_end};
+    use rewheel_core::{Timestamp, Token, TokenId, TokenName, TokenRole, TokenRoles};
+
+    fn sessions(parent: Parent, count: usize) -> Vec<Token> {
+        let roles = TokenRoles::from_iter([TokenRole::Read]);
+        let one = |at: usize| {
+            let (new, _) = make(parent, (roles.clone(), None)).unwrap();
+            new.stored(Timestamp::from_millis(at as i64))
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn the_oldest_session_of_a_token_makes_room() {
+        let (own, other) = (Parent::Stored(TokenId::new(7)), Parent::Stored(TokenId::new(8)));
+        let mut tokens = sessions(own, LIVE_MAX - 1);
+        tokens.extend(sessions(other, LIVE_MAX));
+        assert_eq!(to_end(own, &tokens).unwrap(), []);
+        tokens.insert(0, sessions(own, 3).remove(2));
+        let oldest = tokens.iter().find(|token| token.created.as_millis() == 0).unwrap().id;
+        assert_eq!(to_end(own, &tokens).unwrap(), [oldest]);
+        let ended = tokens.iter_mut().find(|token| token.id == oldest).unwrap();
+        ended.revoked = Some(ended.created);
+        assert_eq!(to_end(own, &tokens).unwrap(), [], "an ended session takes no place");
+    }
+
+    #[test]
+    fn one_token_cannot_fill_the_store_with_sessions() {
+        let (own, other) = (Parent::Stored(TokenId::new(7)), Parent::Stored(TokenId::new(8)));
+        let mut tokens = sessions(own, KEPT_MAX);
+        tokens.iter_mut().for_each(|token| token.revoked = Some(token.created));
+        assert!(to_end(own, &tokens).unwrap_err().detail.contains("within a day"));
+        assert_eq!(to_end(other, &tokens).unwrap(), []);
+    }
 
     #[test]
     fn the_name_of_a_session_names_its_parent() {

@@ -7,13 +7,24 @@ use crate::config::PublicUrl;
 pub(super) struct Base {
     /// Its path without a slash at its end, such as `/rewheel/ui`.
     path: String,
+    /// The public URL of the server.
+    server: Option<String>,
     is_https: bool,
 }
 
 impl Base {
-    pub(super) fn new(public: Option<&PublicUrl>) -> Base {
+    /// Without a public URL, browsers reach the server itself, perhaps over TLS.
+    pub(super) fn new(public: Option<&PublicUrl>, has_tls: bool) -> Base {
         let path = format!("{}/ui", public.map_or("", PublicUrl::path));
-        Base { path, is_https: public.is_some_and(PublicUrl::is_https) }
+        let server = public.map(|url| format!("{}{}", url.origin(), url.path()));
+        Base { path, server, is_https: public.map_or(has_tls, PublicUrl::is_https) }
+    }
+
+    /// Returns the URL of the server for commands, without a slash at its end. `host` is the header of the request.
+    pub(super) fn server(&self, host: Option<&str>) -> String {
+        let scheme = if self.is_https { "https" } else { "http" };
+        let direct = || format!("{scheme}://{}", host.unwrap_or("127.0.0.1:7420"));
+        self.server.clone().unwrap_or_else(direct)
     }
 
     /// Returns the path of the dashboard.
@@ -59,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_next_page_stays_in_the_dashboard() {
-        let base = Base::new(PublicUrl::parse("https://a.example/b").ok().as_ref());
+        let base = Base::new(PublicUrl::parse("https://a.example/b").ok().as_ref(), false);
         for (next, page) in [
             ("/b/ui/jobs?state=dead", "/b/ui/jobs?state=dead"),
             ("/b/ui/jobs?q=../x", "/b/ui/jobs?q=../x"),
@@ -82,9 +93,22 @@ mod tests {
 
     #[test]
     fn cookies_are_limited_to_the_dashboard() {
-        let base = Base::new(PublicUrl::parse("https://a.example/b").ok().as_ref());
+        let base = Base::new(PublicUrl::parse("https://a.example/b").ok().as_ref(), false);
         let cookie = "s=1; Path=/b/ui; Max-Age=5; HttpOnly; SameSite=Strict; Secure";
         assert_eq!(base.cookie("s", "1", 5), cookie);
-        assert!(!Base::new(None).cookie("s", "1", 5).contains("Secure"));
+        assert!(!Base::new(None, false).cookie("s", "1", 5).contains("Secure"));
+        assert!(Base::new(None, true).cookie("s", "1", 5).contains("Secure"));
+        // The proxy decides what browsers use.
+        let behind = Base::new(PublicUrl::parse("http://a.example").ok().as_ref(), true);
+        assert!(!behind.cookie("s", "1", 5).contains("Secure"));
+    }
+
+    #[test]
+    fn commands_name_the_server_as_clients_reach_it() {
+        let host = Some("h:1");
+        let public = PublicUrl::parse("https://a.example/b").ok();
+        assert_eq!(Base::new(public.as_ref(), false).server(host), "https://a.example/b");
+        assert_eq!(Base::new(None, true).server(host), "https://h:1");
+        assert_eq!(Base::new(None, false).server(None), "http://127.0.0.1:7420");
     }
 }

@@ -74,6 +74,14 @@ impl Plan {
             fields.pairs().iter().filter(|(name, value)| is_condition(name) && !value.is_empty());
         let text = |name| fields.text(name).to_owned();
         let mut filter: Vec<_> = filter.cloned().collect();
+        let is_again = |(place, (name, _)): (usize, &(String, String))| {
+            !matches!(name.as_str(), "state" | "kind")
+                && filter[..place].iter().any(|(other, _)| other == name)
+        };
+        if let Some(place) = filter.iter().enumerate().position(is_again) {
+            let detail = format!("`{}` occurs twice: name one value", filter[place].0);
+            return Err(Refusal::new(Code::BadQuery, &detail));
+        }
         // REST would add it: then the page says so.
         if let Some(tenant) = visitor.caller.tenant()
             && !filter.iter().any(|(name, _)| name == "tenant")
@@ -174,7 +182,7 @@ async fn show_preview(
         issued,
         signature: visitor.secret.sign(&plan.signed_text(counted.count, issued)),
         follows: follows(plan.verb),
-        commands: commands(&plan)?,
+        commands: commands(visitor, &plan)?,
         back: match incident {
             Some((_, id)) => visitor.link(&format!("/incidents/{}", super::shown::segment(id))),
             None => visitor.link(&with_query("/jobs", &back)),
@@ -214,12 +222,10 @@ fn follows(verb: BulkVerb) -> &'static str {
 }
 
 /// The same request in other tools.
-fn commands(plan: &Plan) -> Result<Vec<(&'static str, String)>, Refusal> {
-    let body = shell(&plan.body(false)?);
-    let curl = format!(
-        "curl -fsS -X POST \"$REWHEEL_SERVER{}\" -H \"Authorization: Bearer $REWHEEL_TOKEN\" -d {body}",
-        plan.path()
-    );
+fn commands(visitor: &Visitor, plan: &Plan) -> Result<Vec<(&'static str, String)>, Refusal> {
+    let (token, body) = (visitor.curl_token(), shell(&plan.body(false)?));
+    let url = shell(&format!("{}{}", visitor.server(), plan.path()));
+    let curl = format!("curl -fsS -X POST{token} {url} -d {body}");
     Ok(vec![("curl", curl)])
 }
 

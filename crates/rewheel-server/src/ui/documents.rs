@@ -41,6 +41,7 @@ pub(super) struct Job {
     pub(super) created: String,
     pub(super) finished: Option<String>,
     pub(super) failure: Option<Failure>,
+    pub(super) incident: Option<String>,
     pub(super) result: Option<ResultHead>,
     pub(super) result_dropped: Option<String>,
     #[serde(default)]
@@ -175,6 +176,8 @@ pub(super) struct Incident {
     pub(super) first_seen: String,
     pub(super) last_seen: String,
     pub(super) examples: Vec<String>,
+    #[serde(default)]
+    pub(super) complete: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,16 +197,23 @@ pub(super) struct Operation {
     pub(super) failed: u64,
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) reason: Option<String>,
-    pub(super) canary: Option<Step>,
+    pub(super) canary: Option<Canary>,
+    pub(super) incident: Option<String>,
     pub(super) by: String,
     pub(super) created: String,
     pub(super) finished: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Step {
-    pub(super) step: u64,
-    pub(super) steps: u64,
+pub(super) struct Canary {
+    /// From 1; `None` once all steps succeeded.
+    pub(super) step: Option<usize>,
+    pub(super) sizes: Vec<u64>,
+    pub(super) redriven: u64,
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    pub(super) failed_job: Option<String>,
+    pub(super) rest: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -280,4 +290,35 @@ pub(super) struct HealthOfPart {
     pub(super) state: String,
     #[serde(default)]
     pub(super) message: String,
+}
+
+/// What happened to jobs, minute by minute.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct History {
+    pub(super) as_of: String,
+    pub(super) points: Vec<HistoryPoint>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct HistoryPoint {
+    pub(super) start: String,
+    pub(super) minutes: u32,
+    pub(super) reported: u32,
+    /// `None` if no node reported.
+    pub(super) counts: Option<HistoryCounts>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct HistoryCounts {
+    pub(super) attempts: u64,
+    pub(super) succeeded: u64,
+    pub(super) retried: u64,
+    pub(super) dead: u64,
+    pub(super) duration: Distribution,
+    pub(super) lateness: Distribution,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Distribution {
+    pub(super) buckets: [u64; rewheel_core::KindCounts::BUCKETS],
 }

@@ -17,11 +17,16 @@ const fn word(word: &'static str, parameter: &'static str, example: &'static str
 }
 
 /// Every word of the filter box. `created` and `due` compare with a time.
-const WORDS: [Word; 14] = [
+const WORDS: [Word; 19] = [
     word("state", "state", "state:dead"),
     word("kind", "kind", "kind:charge-card"),
     word("tenant", "tenant", "tenant:acme"),
     word("category", "category", "category:timeout"),
+    word("code", "code", "code:504"),
+    word("incident", "incident", "incident:ID"),
+    word("reason", "reason", "reason:retry_budget"),
+    word("attempt", "attempt", "attempt:>3"),
+    word("holder", "holder", "holder:node-2"),
     word("key", "key", "key:order-17"),
     word("group", "group_key", "group:customer-7"),
     word("parent", "parent", "parent:ID"),
@@ -101,12 +106,13 @@ fn compared(name: &str, value: &str, now: Timestamp) -> Result<(String, String),
     let millis = i64::try_from(length.as_millis()).map_err(|_| wrong())?;
     // The age of a job counts back from now, the wait until it is due counts ahead.
     let (at, side) = match (name, is_less) {
-        ("created", true) => (now.as_millis() - millis, "after"),
-        ("created", false) => (now.as_millis() - millis, "before"),
-        (_, true) => (now.as_millis() + millis, "before"),
-        (_, false) => (now.as_millis() + millis, "after"),
+        ("created", true) => (now.as_millis().saturating_sub(millis), "after"),
+        ("created", false) => (now.as_millis().saturating_sub(millis), "before"),
+        (_, true) => (now.as_millis().saturating_add(millis), "before"),
+        (_, false) => (now.as_millis().saturating_add(millis), "after"),
     };
-    Ok((format!("{name}_{side}"), rfc3339::text(Timestamp::from_millis(at))))
+    // A time before 1970 is older than every job, and REST reads no years below zero.
+    Ok((format!("{name}_{side}"), rfc3339::text(Timestamp::from_millis(at.max(0)))))
 }
 
 /// Splits a text into words, each with its name if it has one. Quotes hold a value together.
@@ -201,12 +207,26 @@ mod tests {
         check("state:dead kind:a,b", "state=dead&kind=a&kind=b");
         check("tenant:\"a b\" order no", "tenant=a b&q=order no");
         check("group:g key:k:1", "group_key=g&key=k:1");
+        check("code:504 incident:4f1c reason:backoff", "code=504&incident=4f1c&reason=backoff");
+        check("attempt:>3 holder:node-2", "attempt=>3&holder=node-2");
         check("created:<1h", "created_after=2023-11-14T21:13:20.000Z");
         check("created:>1h", "created_before=2023-11-14T21:13:20.000Z");
         check("due:<now", "due_before=2023-11-14T22:13:20.000Z");
         check("due:>30m", "due_after=2023-11-14T22:43:20.000Z");
         check("due:<2026-01-01T00:00:00Z", "due_before=2026-01-01T00:00:00.000Z");
         check("\"state:dead\" \"https://x\"", "q=state:dead https://x");
+    }
+
+    #[test]
+    fn a_time_beyond_the_calendar_is_no_panic() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        for word in
+            ["due:>9223372036854775s", "due:<9223372036854775s", "created:>9223372036854775s"]
+        {
+            let shown = parameters(word, now).map_or_else(|why| why, |found| query(&found));
+            let is_end = shown.contains("=9999-12-3") || shown.contains("=1970-01-01");
+            assert!(is_end || shown.contains("is not valid"), "{word}: {shown}");
+        }
     }
 
     #[test]
@@ -232,6 +252,7 @@ mod tests {
             "tenant:\"a \\\"b\\\\\" x",
             "due_before:2026-01-01T00:00:00.000Z",
             "\"a:b\"",
+            "code:504 incident:4f1c reason:backoff attempt:>3 holder:node-2",
         ] {
             let found = parameters(box_text, now).unwrap();
             assert_eq!(text(&found), box_text);

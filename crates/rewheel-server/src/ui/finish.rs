@@ -3,9 +3,9 @@
 use super::Ui;
 use super::frame::{Frame, show_as};
 use super::preferences::Preferences;
-use super::refusal::{Refusal, SignIn};
+use super::refusal::Refusal;
 use super::secret::random_text;
-use super::visitor::{FORM, NewForm, cookie};
+use super::visitor::{FORM, NewForm, SESSION, cookie};
 use crate::problem::Code;
 use crate::rest::{AsItIs, RequestId};
 use askama::Template;
@@ -55,6 +55,12 @@ pub(super) async fn finish(
     next: Next,
 ) -> Response {
     let preferences = Preferences::of(request.headers());
+    if is_link_of_another_site(&request) {
+        let mut response = show_as(StatusCode::OK, &ReloadPage { url: wanted(&ui, &request) });
+        harden(response.headers_mut());
+        response.extensions_mut().insert(AsItIs);
+        return response;
+    }
     let new_form = cookie(request.headers(), FORM).is_none().then(random_text);
     if let Some(form) = &new_form {
         request.extensions_mut().insert(NewForm(form.clone()));
@@ -77,6 +83,17 @@ pub(super) async fn finish(
     // These answers are pages, not problem documents.
     response.extensions_mut().insert(AsItIs);
     response
+}
+
+/// A link from another site arrives without the cookies: the page loads itself again, once, and then has them. A new form cookie here
+/// would replace that of pages that are open already.
+fn is_link_of_another_site(request: &Request) -> bool {
+    let headers = request.headers();
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    matches!(site, Some("cross-site" | "same-site"))
+        && *request.method() == Method::GET
+        && cookie(headers, FORM).is_none()
+        && cookie(headers, SESSION).is_none()
 }
 
 /// Returns the refusal of the router itself, such as a method that a path does not have.
@@ -109,19 +126,14 @@ fn wanted(ui: &Ui, request: &Request) -> String {
 }
 
 fn refused(ui: &Ui, preferences: &Preferences, refusal: Refusal, wanted: &str) -> Response {
-    match refusal.sign_in {
-        Some(SignIn::Ask) => {
-            let next: String = form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
-            redirect(&ui.base.link(&format!("/sign-in?next={next}")))
-        }
-        Some(SignIn::Reload) => show_as(StatusCode::OK, &ReloadPage { url: wanted.to_owned() }),
-        None => {
-            let status = StatusCode::from_u16(refusal.status);
-            let frame = Frame::bare(ui, preferences, &refusal.title());
-            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            show_as(status, &ProblemPage { frame, refusal })
-        }
+    if refusal.needs_sign_in {
+        let next: String = form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
+        return redirect(&ui.base.link(&format!("/sign-in?next={next}")));
     }
+    let status = StatusCode::from_u16(refusal.status);
+    let frame = Frame::bare(ui, preferences, &refusal.title());
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    show_as(status, &ProblemPage { frame, refusal })
 }
 
 fn harden(headers: &mut HeaderMap) {

@@ -1,11 +1,12 @@
 //! Incidents: failed jobs by cause.
 
+use super::chart::{Charts, Timeline};
 use super::documents::{Incident, Incidents, Job, Listed, Operation};
 use super::frame::{Frame, show};
 use super::jobs::{Row, with_query};
 use super::operations::OperationRow;
 use super::refusal::Refusal;
-use super::shown::{Instant, Number, Times, cut};
+use super::shown::{Instant, Number, Times, cut, segment};
 use super::visitor::Visitor;
 use crate::problem::Code;
 use askama::Template;
@@ -17,8 +18,11 @@ use url::form_urlencoded;
 /// Incidents in a page of the list.
 const PAGE: usize = 50;
 
-/// Incidents among which one is looked up by its id.
-const LOOKED_AT: usize = 1_000;
+/// Operations that are searched for those of an incident.
+const OPERATIONS_SEARCHED: usize = 50;
+
+/// Operations that the page of an incident shows: the newest.
+const OPERATIONS_SHOWN: usize = 3;
 
 #[derive(Template)]
 #[template(path = "incidents.html")]
@@ -77,6 +81,8 @@ struct IncidentPage {
     jobs: String,
     examples: Vec<Row>,
     running: Vec<OperationRow>,
+    /// The history of the kind, for those who may see all tenants.
+    charts: Option<Charts>,
 }
 
 /// `GET /ui/incidents`
@@ -102,11 +108,19 @@ pub(super) async fn list(visitor: Visitor, uri: Uri) -> Result<Response, Refusal
 }
 
 /// `GET /ui/incidents/{id}`
-pub(super) async fn page(visitor: Visitor, Path(id): Path<String>) -> Result<Response, Refusal> {
-    let found: Incidents = visitor.get(&format!("/v1/incidents?limit={LOOKED_AT}")).await?;
-    let incident = found.items.iter().find(|incident| incident.id == id).ok_or_else(|| {
-        let detail = "this incident does not exist any more: its jobs ended, were redriven, or fail in another way";
-        Refusal::new(Code::NotFound, detail).hint("the list of incidents shows the current causes")
+pub(super) async fn page(
+    visitor: Visitor,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let path = format!("/v1/incidents/{}", segment(&id));
+    let incident: Incident = visitor.get(&path).await.map_err(|refusal| match refusal.is(Code::NotFound) {
+        true => {
+            let detail = "this incident is over: its jobs ended, were redriven, or fail in another way now";
+            let hint = "the list of incidents shows the current causes";
+            Refusal { detail: detail.to_owned(), hint: Some(hint.to_owned()), ..refusal }
+        }
+        false => refusal,
     })?;
     let times = Times { zone: visitor.zone(), now: visitor.now };
     let mut examples = Vec::new();
@@ -116,23 +130,27 @@ pub(super) async fn page(visitor: Visitor, Path(id): Path<String>) -> Result<Res
             examples.push(Row::new(&job, &times));
         }
     }
-    let operations: Listed<Operation> = visitor.get("/v1/operations?limit=20").await?;
-    let running = operations.items.iter().filter(|one| one.finished.is_none());
-    let mut filter = vec![
-        ("kind".to_owned(), incident.kind.clone()),
-        ("category".to_owned(), incident.category.clone()),
-    ];
-    if incident.dead == incident.count {
-        filter.push(("state".to_owned(), "dead".to_owned()));
+    let path = format!("/v1/operations?limit={OPERATIONS_SEARCHED}");
+    let operations: Listed<Operation> = visitor.get(&path).await?;
+    let is_own = |one: &&Operation| one.incident.as_ref() == Some(&incident.id);
+    let own = operations.items.iter().filter(is_own).take(OPERATIONS_SHOWN);
+    let mut charts = None;
+    if visitor.sees_all() {
+        let timeline = Timeline::read(&visitor, Some(&incident.kind), &uri).await?;
+        let title = format!("All jobs of {} per minute", incident.kind);
+        let page = visitor.link(&format!("/incidents/{}", incident.id));
+        charts = Some(Charts::new(page, &timeline, vec![timeline.settled("c-settled", &title)]));
     }
+    let filter = [("incident".to_owned(), incident.id.clone())];
     Ok(show(&IncidentPage {
         message: incident.message.clone(),
-        verbs: verbs(&visitor, incident),
+        verbs: verbs(&visitor, &incident),
         jobs: visitor.link(&with_query("/jobs", &filter)),
-        is_complete: found.complete,
+        is_complete: incident.complete.unwrap_or(true),
         examples,
-        running: running.map(|one| OperationRow::new(one, &times)).collect(),
-        incident: IncidentRow::new(incident, &times),
+        charts,
+        running: own.map(|one| OperationRow::new(one, &times)).collect(),
+        incident: IncidentRow::new(&incident, &times),
         frame: visitor.frame(&format!("Incident of {}", incident.kind), "incidents").live(),
     }))
 }

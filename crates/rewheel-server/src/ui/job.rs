@@ -1,10 +1,11 @@
 //! The page of one job.
 
-use super::documents::{Attempt, Audit, Incidents, Job, Listed};
+use super::documents::{Attempt, Audit, Incident, Job, Listed};
 use super::frame::{Frame, show};
 use super::job_change::{Verb, notice};
 use super::jobs::{mark, with_query};
 use super::json_text::{self, Part};
+use super::outlook::{self, Outlook};
 use super::refusal::Refusal;
 use super::rest_client::Sent;
 use super::shown::{Instant, Mark, Times, segment, short};
@@ -41,6 +42,7 @@ struct JobPage {
     commands: Vec<(&'static str, String)>,
     follow_ups: usize,
     incident: Option<(String, u64)>,
+    outlook: Option<Outlook>,
 }
 
 /// A line of the facts, perhaps with a link.
@@ -147,6 +149,7 @@ pub(super) async fn page(
         commands: commands(&visitor, &job),
         follow_ups,
         incident: incident(&visitor, &job).await,
+        outlook: outlook::of(&visitor, &job, &times).await,
         frame: visitor
             .frame(&format!("Job {}", short(&job.id)), "jobs")
             .live()
@@ -174,23 +177,13 @@ fn readable(sentence: &str, job: &Job, times: &Times) -> String {
     })
 }
 
-/// Finds the incident that the failure of a job belongs to.
+/// Returns the incident of a job that needs or gets another attempt, and how many other jobs it has.
 async fn incident(visitor: &Visitor, job: &Job) -> Option<(String, u64)> {
-    let failure = job.failure.as_ref()?;
-    let path = with_query(
-        "/v1/incidents",
-        &[("kind".to_owned(), job.kind.clone()), ("limit".to_owned(), "200".to_owned())],
-    );
-    let incidents: Incidents = visitor.get(&path).await.ok()?;
-    let same = |one: &&super::documents::Incident| {
-        one.examples.contains(&job.id)
-            || (one.category == failure.category && one.code == failure.code && one.count > 1)
-    };
-    // Several causes can have one category and code: then only an example is sure.
-    let mut found = incidents.items.iter().filter(same);
-    let first =
-        found.clone().find(|one| one.examples.contains(&job.id)).or_else(|| found.next())?;
-    Some((first.id.clone(), first.count.saturating_sub(1)))
+    let is_over = matches!(job.state.as_str(), "succeeded" | "failed" | "cancelled");
+    let id = job.incident.as_deref().filter(|_| !is_over)?;
+    // It may be an incident of older jobs than the server reads.
+    let found: Incident = visitor.get(&format!("/v1/incidents/{}", segment(id))).await.ok()?;
+    Some((found.id, found.count.saturating_sub(1)))
 }
 
 fn attempt_row(attempt: &Attempt, times: &Times) -> AttemptRow {
@@ -270,18 +263,7 @@ fn facts(visitor: &Visitor, job: &Job, times: &Times) -> Vec<Fact> {
 
 /// The same job in other tools, safe to paste into a shell.
 fn commands(visitor: &Visitor, job: &Job) -> Vec<(&'static str, String)> {
-    let public = visitor.ui.app.config().server.public_url.as_ref();
-    let host =
-        visitor.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:7420");
-    let server = match public {
-        Some(url) => format!("{}{}", url.origin(), url.path()),
-        None => format!("http://{host}"),
-    };
-    let token = if visitor.caller.has_token() {
-        " -H \"Authorization: Bearer $REWHEEL_TOKEN\""
-    } else {
-        ""
-    };
+    let (server, token) = (visitor.server(), visitor.curl_token());
     let curl = format!("curl -fsS{token} {}", shell(&format!("{server}/v1/jobs/{}", job.id)));
     let cli = format!("rewheel jobs show {} --server {}", shell(&job.id), shell(&server));
     vec![("CLI", cli), ("curl", curl)]

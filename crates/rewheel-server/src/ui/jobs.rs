@@ -8,6 +8,8 @@ use super::refusal::Refusal;
 use super::shown::{Instant, Mark, Number, Times, cut, short};
 use super::visitor::Visitor;
 use crate::problem::Code;
+use crate::rest::searched_until;
+use crate::rfc3339;
 use askama::Template;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -34,6 +36,8 @@ struct JobsPage {
     verbs: Vec<(&'static str, String)>,
     newest: Option<String>,
     older: Option<String>,
+    /// Until when the search looked back, if it stopped before the end of the list.
+    looked_back: Option<Instant>,
     is_filtered: bool,
     rest: String,
 }
@@ -157,6 +161,10 @@ async fn list(
         }
     };
     let times = Times { zone: visitor.zone(), now: visitor.now };
+    let stopped = next.as_deref().filter(|_| rows.len() < PAGE);
+    let looked_back = stopped.map(|next| {
+        searched_until(next).map_or_else(Instant::default, |at| times.at(&rfc3339::text(at)))
+    });
     let older = next.map(|next| {
         let cursor = ("cursor".to_owned(), next);
         visitor.link(&with_query("/jobs", &[filter.as_slice(), &[cursor]].concat()))
@@ -173,7 +181,7 @@ async fn list(
         suggestions: suggestions(visitor).await,
         tabs: tabs(visitor, &filter).await,
         rows: rows.iter().map(|job| Row::new(job, &times)).collect(),
-        verbs: if wrong.is_none() && !rows.is_empty() {
+        verbs: if wrong.is_none() && (!rows.is_empty() || older.is_some()) {
             verbs(visitor, &filter)
         } else {
             Vec::new()
@@ -181,6 +189,7 @@ async fn list(
         wrong,
         newest,
         older,
+        looked_back,
         is_filtered: !filter.is_empty(),
         rest: with_query("/v1/jobs", &filter),
         frame: visitor.frame("Jobs", "jobs").live(),
@@ -274,8 +283,8 @@ fn verbs(visitor: &Visitor, filter: &[(String, String)]) -> Vec<(&'static str, S
         [State::Dead] => matches!(verb, BulkVerb::Redrive | BulkVerb::Cancel),
         states => states.iter().all(|state| verb.states().contains(state)),
     };
-    // A schedule is no condition of a bulk request.
-    if filter.iter().any(|(name, _)| name == "schedule") {
+    // These are no conditions of a bulk request.
+    if filter.iter().any(|(name, _)| matches!(name.as_str(), "schedule" | "holder")) {
         return Vec::new();
     }
     let order =

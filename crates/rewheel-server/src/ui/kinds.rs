@@ -1,5 +1,6 @@
 //! Kinds: their state, breaker and settings.
 
+use super::chart::{Charts, Timeline};
 use super::confirm::{self, Question};
 use super::documents::{Incidents, Kind, Listed};
 use super::finish::redirect;
@@ -19,6 +20,7 @@ use axum::http::{Method, Uri};
 use axum::response::Response;
 use rewheel_core::KindName;
 use serde_json::Value;
+use url::form_urlencoded;
 
 /// Kinds that one page shows.
 const KINDS_MAX: usize = 1_000;
@@ -55,10 +57,13 @@ impl KindRow {
                 ("paused", "paused", "an operator paused this kind".to_owned(), 3)
             }
             Kind { parked: true, breaker, .. } => ("parked", "parked", parked(breaker, times), 4),
-            Kind { runnable: false, .. } if waits => {
-                ("failed", "no runner", "this server has no runner for it".to_owned(), 2)
-            }
-            Kind { runnable: false, .. } => ("cancelled", "no runner", String::new(), 0),
+            Kind { runnable: false, .. } if waits => (
+                "scheduled",
+                "not here",
+                "this node cannot run it; other nodes or workers may".to_owned(),
+                1,
+            ),
+            Kind { runnable: false, .. } => ("cancelled", "not here", String::new(), 0),
             _ => ("succeeded", "runs", String::new(), 0),
         };
         KindRow {
@@ -77,7 +82,7 @@ impl KindRow {
 }
 
 fn parked(breaker: &super::documents::Breaker, times: &Times) -> String {
-    let since = breaker.since.as_deref().map(|since| format!("since {}: ", times.at(since).ago));
+    let since = breaker.since.as_deref().map(|since| format!("parked {}: ", times.at(since).ago));
     let reason = breaker.reason.as_deref().unwrap_or("the circuit breaker is open");
     format!("{}{reason}", since.unwrap_or_default())
 }
@@ -110,6 +115,7 @@ struct KindPage {
     limits: Vec<(&'static str, String)>,
     rules: Vec<String>,
     incidents: Vec<IncidentRow>,
+    charts: Charts,
 }
 
 /// A change of a kind.
@@ -189,14 +195,25 @@ pub(super) async fn page(
     let times = Times { zone: visitor.zone(), now: visitor.now };
     let incidents: Incidents =
         visitor.get(&format!("/v1/incidents?limit=10&kind={}", segment(&name))).await?;
-    let done =
-        uri.query().and_then(|query| query.strip_prefix("done=")).and_then(|done| known(done).ok());
+    let query = uri.query().unwrap_or_default();
+    let done = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "done");
+    let done = done.and_then(|(_, done)| known(&done).ok());
+    let timeline = Timeline::read(&visitor, Some(&kind.kind), &uri).await?;
     Ok(show(&KindPage {
         row: KindRow::new(&kind, &times),
         breaker: breaker(&kind, &times),
         verbs: if visitor.operates_all() { fitting(&kind) } else { Vec::new() },
         limits: limits(&kind),
         rules: rules(&kind),
+        charts: Charts::new(
+            visitor.link(&format!("/kinds/{}", kind.kind)),
+            &timeline,
+            vec![
+                timeline.settled("c-settled", "Jobs per minute"),
+                timeline.durations("c-took", "Duration of attempts"),
+                timeline.lateness("c-late", "From due to start"),
+            ],
+        ),
         incidents: incidents.items.iter().map(|one| IncidentRow::new(one, &times)).collect(),
         frame: visitor
             .frame(&format!("Kind {}", kind.kind), "kinds")

@@ -22,6 +22,10 @@ const STREAMS_MAX: usize = 3;
 /// How often a page without changes hears that the server is there.
 const TICK: Duration = Duration::from_secs(5);
 
+/// Ticks after which a page loads itself again anyway: this node does not hear of the changes of other nodes, nor of those of kinds,
+/// operations and holders.
+const TICKS_MAX: u32 = 2;
+
 /// Changes within this time are one message.
 const GATHER: Duration = Duration::from_secs(1);
 
@@ -73,7 +77,6 @@ pub(super) async fn listen(
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let engine = ui.app.engine()?;
-    // Events do not say whose job it is: a visitor of one tenant hears only ticks.
     let events = visitor.sees_all().then(|| engine.events(None));
     let listener = ui.app.listener().ok_or_else(|| {
         Refusal::new(Code::Throttled, "the server is at its limit of event streams")
@@ -81,9 +84,9 @@ pub(super) async fn listen(
     let stopping = ui.app.stopping();
     let (app, store) = (Arc::clone(&ui.app), Arc::clone(engine.store()));
     let dismissed = Box::pin(async move { app.tokens().dismissed(&*store, &visitor.caller).await });
-    let start = (events, stopping, dismissed, (room, listener), false);
+    let start = (Changes { events, ticks: 0 }, stopping, dismissed, (room, listener), false);
     let stream = stream::unfold(start, |mut state| async move {
-        let (events, stopping, dismissed, _, is_over) = &mut state;
+        let (changes, stopping, dismissed, _, is_over) = &mut state;
         if *is_over {
             return None;
         }
@@ -97,7 +100,7 @@ pub(super) async fn listen(
                 *is_over = true;
                 Event::default().event("signed-out").data("{}")
             }
-            event = next(events.as_mut()) => event,
+            event = changes.next() => event,
         };
         Some((Ok::<_, Infallible>(event), state))
     });
@@ -107,25 +110,48 @@ pub(super) async fn listen(
     Ok(response)
 }
 
-/// Waits for a change, and gathers those that follow at once.
-async fn next(events: Option<&mut EventStream>) -> Event {
-    let clock = Clock::system();
-    let tick = Event::default().event("tick").data("{}");
-    let Some(events) = events else {
-        clock.sleep(TICK).await;
-        return Event::default().event("changed").data("{}");
-    };
-    tokio::select! {
-        _ = events.next() => {}
-        () = clock.sleep(TICK) => return tick,
+/// What a stream tells its page.
+struct Changes {
+    /// Changes of jobs on this node. They do not say whose job it is: nothing for a visitor of one tenant.
+    events: Option<EventStream>,
+    /// Ticks since the latest change.
+    ticks: u32,
+}
+
+impl Changes {
+    /// Waits for a change, and gathers those that follow at once; or for the next tick.
+    async fn next(&mut self) -> Event {
+        let clock = Clock::system();
+        let is_changed = match &mut self.events {
+            None => {
+                clock.sleep(TICK).await;
+                true
+            }
+            Some(events) => tokio::select! {
+                _ = events.next() => true,
+                () = clock.sleep(TICK) => false,
+            },
+        };
+        if is_changed {
+            self.gather(&clock).await;
+        } else if self.ticks + 1 < TICKS_MAX {
+            self.ticks += 1;
+            return Event::default().event("tick").data("{}");
+        }
+        self.ticks = 0;
+        Event::default().event("changed").data("{}")
     }
-    let gather = clock.sleep(GATHER);
-    tokio::pin!(gather);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut gather => return Event::default().event("changed").data("{}"),
-            _ = events.next() => {}
+
+    async fn gather(&mut self, clock: &Clock) {
+        let Some(events) = &mut self.events else { return };
+        let gather = clock.sleep(GATHER);
+        tokio::pin!(gather);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut gather => return,
+                _ = events.next() => {}
+            }
         }
     }
 }

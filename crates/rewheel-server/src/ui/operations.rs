@@ -6,6 +6,7 @@ use super::finish::redirect;
 use super::form::Submitted;
 use super::frame::{Frame, show};
 use super::jobs::with_query;
+use super::ladder::{self, StepRow};
 use super::refusal::Refusal;
 use super::rest_client::Sent;
 use super::shown::{Instant, Mark, Number, Times, segment, short};
@@ -40,20 +41,13 @@ pub(super) struct OperationRow {
     pub(super) steps: Vec<StepRow>,
 }
 
-/// A step of a canary.
-#[derive(Clone, Debug)]
-pub(super) struct StepRow {
-    pub(super) number: u64,
-    pub(super) class: &'static str,
-    pub(super) word: &'static str,
-}
-
 impl OperationRow {
     pub(super) fn new(operation: &Operation, times: &Times) -> OperationRow {
         let state = match operation.state.as_str() {
             "running" => "leased",
             "done" => "succeeded",
             "aborted" => "cancelled",
+            "paused" => "paused",
             _ => "failed",
         };
         let worked = operation.done + operation.failed;
@@ -76,28 +70,9 @@ impl OperationRow {
                 .iter()
                 .map(|(why, count)| (why.clone(), Number(*count)))
                 .collect(),
-            steps: steps(operation),
+            steps: ladder::steps(operation),
         }
     }
-}
-
-/// The ladder of a canary: what succeeded, what runs, what is untouched.
-fn steps(operation: &Operation) -> Vec<StepRow> {
-    let Some(canary) = &operation.canary else { return Vec::new() };
-    let is_over = operation.finished.is_some();
-    let row = |number: u64| {
-        let (class, word) = match number.cmp(&canary.step) {
-            std::cmp::Ordering::Less => ("l-done", "succeeded"),
-            std::cmp::Ordering::Equal if is_over && operation.state == "done" => {
-                ("l-done", "succeeded")
-            }
-            std::cmp::Ordering::Equal if is_over => ("l-stopped", "stopped here"),
-            std::cmp::Ordering::Equal => ("l-now", "running"),
-            std::cmp::Ordering::Greater => ("", "untouched"),
-        };
-        StepRow { number, class, word }
-    };
-    (1..=canary.steps.min(20)).map(row).collect()
 }
 
 #[derive(Template)]

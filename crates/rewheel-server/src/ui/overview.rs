@@ -1,22 +1,30 @@
 //! The overview: does anything need a person?
 
-use super::documents::{Incidents, Kind, Listed, Operation, Stats};
+use super::chart::{Charts, Timeline};
+use super::documents::{Held, Incidents, Job, Kind, Listed, Operation, Stats};
 use super::finish::redirect;
 use super::frame::{Frame, show};
 use super::incidents::IncidentRow;
+use super::jobs::with_query;
 use super::kinds::{self, KindRow};
 use super::operations::OperationRow;
 use super::refusal::Refusal;
 use super::shown::{Instant, Mark, Number, Times};
 use super::visitor::Visitor;
+use crate::rfc3339;
 use askama::Template;
+use axum::http::Uri;
 use axum::response::Response;
+use std::time::Duration;
 
 /// More sentences than this are a list, not an answer.
 const SENTENCES_MAX: usize = 5;
 
 /// Kinds on the overview: the page of kinds has all.
 const KINDS_SHOWN: usize = 12;
+
+/// Kinds without a runner of which one job is read.
+const SUSPECTS_MAX: usize = 8;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -39,6 +47,9 @@ struct OverviewPage {
     is_empty: bool,
     server: String,
     needs_token: bool,
+    /// Dead letters of the last hour.
+    dead_in_an_hour: Number,
+    charts: Charts,
 }
 
 /// Something that needs a person, and where to act.
@@ -50,7 +61,7 @@ struct Sentence {
 }
 
 /// `GET /ui/`
-pub(super) async fn page(visitor: Visitor) -> Result<Response, Refusal> {
+pub(super) async fn page(visitor: Visitor, uri: Uri) -> Result<Response, Refusal> {
     if !visitor.sees_all() {
         return Ok(redirect(&visitor.link("/jobs")));
     }
@@ -59,20 +70,20 @@ pub(super) async fn page(visitor: Visitor) -> Result<Response, Refusal> {
     let (mut rows, kinds, _) = kinds::rows(&visitor).await?;
     let incidents: Incidents = visitor.get("/v1/incidents?limit=5").await?;
     let operations: Listed<Operation> = visitor.get("/v1/operations?limit=20").await?;
-    let mut sentences = sentences(&visitor, (&stats, &kinds, &incidents), &times);
+    let timeline = Timeline::read(&visitor, None, &uri).await?;
+    let idle = idle(&visitor, &kinds).await;
+    let mut sentences = sentences(&visitor, (&stats, &kinds, &incidents), &idle, &times);
     let more = sentences.len().saturating_sub(SENTENCES_MAX);
     sentences.truncate(SENTENCES_MAX);
     let hidden_kinds = rows.len().saturating_sub(KINDS_SHOWN);
     rows.truncate(KINDS_SHOWN);
     let jobs = stats.jobs;
-    let host =
-        visitor.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:7420");
-    let public = visitor.ui.app.config().server.public_url.as_ref();
     let running = operations.items.iter().filter(|one| one.finished.is_none());
     Ok(show(&OverviewPage {
         sentences,
         more,
-        due_now: times.maybe(stats.oldest_due.as_deref()),
+        // A job that is due later is not late.
+        due_now: times.maybe(stats.oldest_due.as_deref()).filter(|due| !due.ago.starts_with("in ")),
         as_of: times.at(&stats.as_of),
         used: stats.here.concurrency.saturating_sub(stats.here.concurrency_free),
         scheduled: Number(jobs.scheduled),
@@ -84,20 +95,50 @@ pub(super) async fn page(visitor: Visitor) -> Result<Response, Refusal> {
         hidden_kinds,
         incidents: incidents.items.iter().map(|one| IncidentRow::new(one, &times)).collect(),
         running: running.map(|one| OperationRow::new(one, &times)).collect(),
-        server: public.map_or_else(
-            || format!("http://{host}"),
-            |url| format!("{}{}", url.origin(), url.path()),
-        ),
+        server: visitor.server(),
         needs_token: visitor.caller.has_token(),
+        dead_in_an_hour: Number(timeline.dead_in_an_hour()),
+        charts: Charts::new(
+            visitor.link("/"),
+            &timeline,
+            vec![
+                timeline.settled("c-settled", "Jobs per minute"),
+                timeline.lateness("c-late", "From due to start"),
+            ],
+        ),
         frame: visitor.frame("Overview", "overview").live(),
         stats,
     }))
+}
+
+/// Returns the kinds with due jobs that no node can run, and why. Another node or its workers may run a kind that this node cannot run.
+async fn idle(visitor: &Visitor, kinds: &[Kind]) -> Vec<(Kind, String)> {
+    let mut idle = Vec::new();
+    // A job may be due in this very millisecond.
+    let now = rfc3339::text(visitor.now.plus(Duration::from_millis(1)));
+    let suspects = kinds.iter().filter(|kind| !kind.runnable && kind.jobs.scheduled > 0);
+    for kind in suspects.take(SUSPECTS_MAX) {
+        let query = [
+            ("kind", kind.kind.as_str()),
+            ("state", "scheduled"),
+            ("due_before", &now),
+            ("limit", "1"),
+        ];
+        let query = query.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let jobs: Result<Listed<Job>, _> = visitor.get(&with_query("/v1/jobs", &query)).await;
+        let held = jobs.ok().and_then(|jobs| jobs.items.into_iter().next()?.held_because);
+        let is_idle =
+            |held: &Held| held.reason == "no_runner" && !held.text.contains("another node");
+        idle.extend(held.filter(is_idle).map(|held| (kind.clone(), held.text)));
+    }
+    idle
 }
 
 /// Says what needs a person, the most urgent first.
 fn sentences(
     visitor: &Visitor,
     (stats, kinds, incidents): (&Stats, &[Kind], &Incidents),
+    idle: &[(Kind, String)],
     times: &Times,
 ) -> Vec<Sentence> {
     let mut sentences = Vec::new();
@@ -138,12 +179,12 @@ fn sentences(
         );
         say("dead", "dead", text, format!("/incidents/{}", incident.id), "incident");
     }
-    for kind in kinds.iter().filter(|kind| !kind.runnable && kind.jobs.scheduled > 0) {
-        let text = format!(
-            "{} has {} jobs, and this server has no runner for it",
-            kind.kind,
-            Number(kind.jobs.scheduled)
-        );
+    for (kind, held) in idle {
+        let due = match kind.jobs.scheduled {
+            1 => "1 waiting job".to_owned(),
+            count => format!("{} waiting jobs", Number(count)),
+        };
+        let text = format!("{} has {due}, and {held}", kind.kind);
         say("failed", "not run", text, format!("/kinds/{}", kind.kind), "kind");
     }
     for kind in kinds.iter().filter(|kind| kind.paused && kind.jobs.scheduled > 0) {

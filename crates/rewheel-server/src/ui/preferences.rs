@@ -60,7 +60,7 @@ pub(super) struct Preferences {
 
 impl Preferences {
     pub(super) fn of(headers: &HeaderMap) -> Preferences {
-        let zone = cookie(headers, ZONE).map(|zone| zone.replace("%2F", "/"));
+        let zone = cookie(headers, ZONE).map(decoded);
         Preferences {
             theme: Theme::parse(cookie(headers, THEME).unwrap_or_default()),
             has_zone: zone.is_some(),
@@ -68,6 +68,14 @@ impl Preferences {
             keys: cookie(headers, KEYS) != Some("off"),
         }
     }
+}
+
+/// Decodes the value of a cookie that a script or a form wrote.
+fn decoded(value: &str) -> String {
+    let pair = format!("zone={value}");
+    form_urlencoded::parse(pair.as_bytes())
+        .next()
+        .map_or_else(String::new, |(_, zone)| zone.into_owned())
 }
 
 #[derive(Template)]

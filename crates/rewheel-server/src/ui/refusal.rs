@@ -16,9 +16,9 @@ pub(super) struct Refusal {
     pub(super) hint: Option<String>,
     #[serde(default)]
     pub(super) request_id: String,
-    /// Set if the visitor has to sign in first: the page that they wanted.
+    /// Whether the visitor has to sign in first.
     #[serde(skip)]
-    pub(super) sign_in: Option<SignIn>,
+    pub(super) needs_sign_in: bool,
 }
 
 /// One wrong field.
@@ -26,15 +26,6 @@ pub(super) struct Refusal {
 pub(super) struct WrongField {
     pub(super) field: String,
     pub(super) message: String,
-}
-
-/// How a visitor without a session goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SignIn {
-    /// Show the form.
-    Ask,
-    /// Load the page again: a link from another site opens it without the cookie.
-    Reload,
 }
 
 impl Refusal {
@@ -72,7 +63,7 @@ impl From<Problem> for Refusal {
                 .collect(),
             hint: problem.hint,
             request_id: String::new(),
-            sign_in: None,
+            needs_sign_in: false,
         }
     }
 }

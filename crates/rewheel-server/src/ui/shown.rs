@@ -108,6 +108,11 @@ impl Zone {
         self.text(at, "%H:%M:%S")
     }
 
+    /// Shows the minute of a day.
+    pub(super) fn minute(&self, at: Timestamp) -> String {
+        self.text(at, "%H:%M")
+    }
+
     fn text(&self, at: Timestamp, format: &str) -> String {
         let at = jiff::Timestamp::from_millisecond(at.as_millis());
         at.map_or_else(

@@ -77,7 +77,9 @@ pub(super) async fn sign_in(
     let next = ui.base.next(fields.text("next"));
     match session(&ui, fields.text("token")).await {
         Ok(text) => Ok(with_session(redirect(&next), &ui, &text, SESSION_TTL.as_secs())),
-        Err(problem) if matches!(problem.code, Code::Unauthorized | Code::Forbidden) => {
+        Err(problem)
+            if matches!(problem.code, Code::Unauthorized | Code::Forbidden | Code::Throttled) =>
+        {
             Ok(ask(&ui, &stranger, next, Some(problem.detail)))
         }
         Err(problem) => Err(problem.into()),
@@ -102,6 +104,10 @@ async fn session(ui: &Ui, token: &str) -> Result<String, Problem> {
         return Err(Problem::new(Code::Forbidden, detail));
     };
     let (new, text) = made?;
+    for id in caller.sessions_to_end(&store.tokens().await?)? {
+        ui.app.tokens().revoke(id);
+        store.revoke_token(id, caller.who()).await?;
+    }
     let put = store.put_token(&new, caller.who()).await;
     // Also if it is unknown whether the token was stored.
     ui.app.tokens().forget();

@@ -10,7 +10,6 @@ use super::rest_client::Sent;
 use super::shown::{Instant, Mark, Times, segment};
 use super::visitor::Visitor;
 use crate::problem::Code;
-use crate::tokens::is_session;
 use askama::Template;
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
@@ -25,7 +24,6 @@ const SHOWN: usize = 1_000;
 struct TokensPage {
     frame: Frame,
     rows: Vec<TokenRow>,
-    sessions: Vec<TokenRow>,
     is_cut: bool,
     /// A new token, shown once.
     made: Option<Token>,
@@ -68,16 +66,14 @@ pub(super) async fn list(visitor: Visitor) -> Result<Response, Refusal> {
 }
 
 async fn page(visitor: &Visitor) -> Result<TokensPage, Refusal> {
-    let listed: Listed<Token> = visitor.get(&format!("/v1/tokens?limit={SHOWN}")).await?;
+    let listed: Listed<Token> =
+        visitor.get(&format!("/v1/tokens?sessions=false&limit={SHOWN}")).await?;
     let times = Times { zone: visitor.zone(), now: visitor.now };
-    let (sessions, tokens): (Vec<&Token>, Vec<&Token>) =
-        listed.items.iter().partition(|token| is_session(&token.name));
-    let row = |token: &&Token| TokenRow::new(token, &times);
-    let mut rows: Vec<TokenRow> = tokens.iter().map(row).collect();
+    let mut rows: Vec<TokenRow> =
+        listed.items.iter().map(|token| TokenRow::new(token, &times)).collect();
     rows.sort_by_key(|row| !row.is_live);
     Ok(TokensPage {
         rows,
-        sessions: sessions.iter().filter(|token| token.state == "live").map(row).collect(),
         is_cut: listed.next.is_some(),
         made: None,
         wrong: None,
@@ -106,7 +102,6 @@ pub(super) async fn create(form: Submitted) -> Result<Response, Refusal> {
             let page = TokensPage {
                 frame,
                 rows: Vec::new(),
-                sessions: Vec::new(),
                 is_cut: false,
                 made,
                 wrong: None,
@@ -126,7 +121,8 @@ pub(super) async fn create(form: Submitted) -> Result<Response, Refusal> {
 
 /// `GET /ui/tokens/{id}/revoke`
 pub(super) async fn ask(visitor: Visitor, Path(id): Path<String>) -> Result<Response, Refusal> {
-    let listed: Listed<Token> = visitor.get(&format!("/v1/tokens?limit={SHOWN}")).await?;
+    let listed: Listed<Token> =
+        visitor.get(&format!("/v1/tokens?sessions=false&limit={SHOWN}")).await?;
     let token = listed.items.iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::new(Code::NotFound, "this token does not exist"))?;
     Ok(confirm::ask(

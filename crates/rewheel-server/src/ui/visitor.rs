@@ -2,18 +2,18 @@
 
 use super::Ui;
 use super::preferences::Preferences;
-use super::refusal::{Refusal, SignIn};
+use super::refusal::Refusal;
 use super::secret::FormSecret;
 use crate::problem::Code;
 use crate::rest::{RequestId, check_nearby};
 use crate::tokens::Caller;
 use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
 use axum::http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName,
-    IF_MATCH, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
+    HeaderName, IF_MATCH, TRANSFER_ENCODING,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method};
 use rewheel_core::{Timestamp, TokenRole};
 use std::sync::Arc;
 
@@ -71,6 +71,19 @@ impl Visitor {
     pub(super) fn link(&self, page: &str) -> String {
         self.ui.base.link(page)
     }
+
+    /// Returns the URL of the server for commands.
+    pub(super) fn server(&self) -> String {
+        self.ui.base.server(self.headers.get(HOST).and_then(|host| host.to_str().ok()))
+    }
+
+    /// Returns the option of curl that sends a token, if the server needs one.
+    pub(super) fn curl_token(&self) -> &'static str {
+        match self.caller.has_token() {
+            true => " -H \"Authorization: Bearer $REWHEEL_TOKEN\"",
+            false => "",
+        }
+    }
 }
 
 impl FromRequestParts<Arc<Ui>> for Visitor {
@@ -83,9 +96,7 @@ impl FromRequestParts<Arc<Ui>> for Visitor {
         let admitted = ui.app.tokens().admit(Ok(&**engine.store()), session.as_deref()).await;
         let caller = admitted.map_err(|problem| {
             let mut refusal = Refusal::from(problem);
-            if refusal.is(Code::Unauthorized) {
-                refusal.sign_in = Some(how_to_sign_in(parts, session.is_some()));
-            }
+            refusal.needs_sign_in = refusal.is(Code::Unauthorized);
             refusal
         })?;
         if !caller.has_token() {
@@ -111,16 +122,6 @@ impl FromRequestParts<Arc<Ui>> for Visitor {
 /// The form cookie that the answer to this request sets.
 #[derive(Clone, Debug)]
 pub(super) struct NewForm(pub(super) String);
-
-/// A link from another site arrives without the cookie: then the page loads itself again, once.
-fn how_to_sign_in(parts: &Parts, has_cookie: bool) -> SignIn {
-    let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
-    let is_foreign = matches!(site, Some("cross-site" | "same-site"));
-    match is_foreign && !has_cookie && parts.method == Method::GET {
-        true => SignIn::Reload,
-        false => SignIn::Ask,
-    }
-}
 
 fn passed_on(parts: &Parts) -> HeaderMap {
     let mut headers = parts.headers.clone();

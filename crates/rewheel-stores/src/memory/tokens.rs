@@ -28,10 +28,7 @@ impl World {
         if let Some(known) = self.tokens.get(&new.id) {
             return TokenPut::Stored(seen(known, now));
         }
-        self.tokens.retain(|_, token| {
-            let ended = token.revoked.into_iter().chain(token.expires).min();
-            ended.is_none_or(|ended| now.since(ended) <= Limits::ENDED_TOKENS_KEPT)
-        });
+        self.tokens.retain(|_, token| !token.is_forgotten(now));
         if self.tokens.values().any(|token| token.revoked.is_none() && token.name == new.name) {
             return TokenPut::NameTaken;
         }

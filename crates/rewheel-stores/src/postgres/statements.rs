@@ -226,7 +226,7 @@ statements! {
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_RESULTS = "sql/prune_results.sql" (INT8, INT8, INT8);
-    PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
+    PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8, INT8, INT8);
     PUT_HISTORY = "sql/put_history.sql" (INT8, UUID, BYTEA);
     PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8, BOOL_ARRAY);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);

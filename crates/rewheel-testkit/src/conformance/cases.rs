@@ -316,6 +316,7 @@ macro_rules! store_conformance {
                 stores_a_token_as_it_was_given, stores_a_token_once, refuses_a_name_that_is_taken,
                 gives_a_name_to_only_one, revokes_a_token_once, tells_what_is_left_of_a_token,
                 forgets_tokens_that_ended_long_ago,
+                forgets_short_tokens_soon,
             }
             histories {
                 a_claim_that_arrives_after_its_holder_is_forgotten, a_claim_whose_reply_is_lost,

@@ -132,7 +132,8 @@ pub async fn tells_what_is_left_of_a_token(subject: &Subject) {
 
 /// Tokens that ended long ago are deleted to make room; valid ones never are.
 pub async fn forgets_tokens_that_ended_long_ago(subject: &Subject) {
-    let expires = Some(When::In(seconds(60)));
+    let life = Limits::SHORT_TOKEN + seconds(60);
+    let expires = Some(When::In(life));
     let (gone, kept) = (token(subject, "gone"), token(subject, "kept"));
     stored(subject, &gone).await;
     stored(subject, &kept).await;
@@ -145,8 +146,30 @@ pub async fn forgets_tokens_that_ended_long_ago(subject: &Subject) {
     subject.clock.advance(Limits::ENDED_TOKENS_KEPT);
     stored(subject, &token(subject, "new")).await;
     assert_eq!(names().await.replace("gone ", ""), "kept new old", "a while is not over");
-    subject.clock.advance(seconds(120));
+    subject.clock.advance(life + seconds(60));
     stored(subject, &token(subject, "old")).await;
     stored(subject, &token(subject, "newer")).await;
     assert_eq!(names().await, "kept new newer old");
+}
+
+/// Short tokens, of which there may be many, are deleted soon after their end.
+pub async fn forgets_short_tokens_soon(subject: &Subject) {
+    let expires = Some(When::In(Limits::SHORT_TOKEN));
+    let gone = NewToken { expires, ..token(subject, "gone") };
+    stored(subject, &gone).await;
+    stored(subject, &NewToken { expires, ..token(subject, "short") }).await;
+    stored(subject, &token(subject, "long")).await;
+    revoke(subject, gone.id).await;
+    let names = || async {
+        let tokens = subject.store.tokens().await.unwrap();
+        tokens.iter().map(|token| token.name.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    stored(subject, &token(subject, "new")).await;
+    assert_eq!(names().await, "gone long new short", "they can be seen for some time");
+    subject.clock.advance(Limits::SHORT_TOKENS_KEPT + seconds(60));
+    stored(subject, &token(subject, "newer")).await;
+    assert_eq!(names().await, "long new newer short", "it was revoked");
+    subject.clock.advance(Limits::SHORT_TOKEN);
+    stored(subject, &token(subject, "newest")).await;
+    assert_eq!(names().await, "long new newer newest");
 }

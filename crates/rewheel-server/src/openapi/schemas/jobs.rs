@@ -92,6 +92,7 @@ fn job() -> Object {
         .has("created", time(), "Time at which the job was stored.")
         .has("finished", or_null(time()), "Time at which the job ended. Null if the job has not ended.")
         .has("failure", or_null(reference("Failure")), "The latest failure. Null if no attempt has failed.")
+        .has("incident", or_null(text()), "Id of the incident that the latest failure belongs to. Null if no attempt has failed.")
         .may("result", or_null(result()), "The result of the job. Null if there is none. GET /v1/jobs/{id}/result returns its bytes.")
         .may("result_dropped", or_null(text()), "Why the result was not kept. Null if it was kept, or if there was none.")
         .may("attempts", list(reference("Attempt")), "The settled attempts, oldest first. An attempt that succeeded is the last one.")
@@ -171,7 +172,7 @@ fn job_example() -> Value {
         "due_because": because,
         "held_because": null,
         "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
-        "finished": null, "failure": failure,
+        "finished": null, "failure": failure, "incident": "9f0c4a1b2d3e4f50",
         "result": null, "result_dropped": null,
         "attempts": [attempt],
         "audit": [],
@@ -282,6 +283,7 @@ fn incident() -> Value {
         .has("first_seen", time(), "Time of the oldest of these failures.")
         .has("last_seen", time(), "Time of the newest of these failures.")
         .has("examples", list(id()), "Ids of some of these jobs.")
+        .may("complete", flag(), "True if the server read all failed jobs. False if it read only the newest ones. Absent in lists, which have it for all items.")
         .open("Failed jobs of one kind that have the same cause.")
 }
 
@@ -290,5 +292,5 @@ fn incidents() -> Value {
         "True if the server read all failed jobs. False if it read only the newest ones.";
     page("Incident")
         .has("complete", flag(), complete)
-        .open("A page of incidents, those with the most jobs first.")
+        .open("A page of incidents, those with the most dead letters first.")
 }

@@ -23,9 +23,23 @@ fn preview() -> Value {
 
 fn operation() -> Value {
     let step = Object::new()
-        .has("step", count(), "Number of the step.")
+        .has(
+            "step",
+            or_null(count()),
+            "Number of the current step, from 1. Null once all steps succeeded.",
+        )
         .has("steps", count(), "Number of steps of the canary.")
-        .open("The canary step in progress.");
+        .has("sizes", list(count()), "Number of jobs of each step.")
+        .has("redriven", count(), "Number of jobs of the current step that were redriven.")
+        .has("ok", count(), "How many of these jobs have ended well.")
+        .has("failed", count(), "How many of these jobs failed again.")
+        .has(
+            "failed_job",
+            or_null(id()),
+            "Id of one of the jobs that failed again. Null if none did.",
+        )
+        .has("rest", count(), "Number of jobs that follow after the last step.")
+        .open("The steps of a canary, and the progress of the current one.");
     let refused =
         json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}});
     let verbs = one_of(["cancel", "pause", "resume", "retry", "redrive"]);
@@ -40,7 +54,12 @@ fn operation() -> Value {
         .has("failed", count(), "Number of jobs that the operation could not change.")
         .has("refused", refused, "The jobs in `failed`, counted by reason.")
         .has("reason", or_null(text()), reason)
-        .has("canary", or_null(step), "The canary step in progress. Null without a canary.")
+        .has("canary", or_null(step), "The steps of the canary. Null without a canary.")
+        .has(
+            "incident",
+            or_null(text()),
+            "Id of the incident that the jobs belong to, if the request named one. Null otherwise.",
+        )
         .has("by", text(), "Who started the operation.")
         .has("created", time(), "Time at which the operation was started.")
         .has(
@@ -54,6 +73,8 @@ fn operation() -> Value {
 fn operation_example() -> Value {
     json!({
         "id": ID, "verb": "redrive", "state": "running", "total": 412, "done": 17, "failed": 0,
-        "refused": {}, "reason": null, "canary": null, "by": "rest", "created": AT, "finished": null,
+        "refused": {}, "reason": null,
+        "canary": {"step": 2, "steps": 3, "sizes": [1, 10, 100], "redriven": 10, "ok": 6, "failed": 0, "failed_job": null, "rest": 301},
+        "incident": null, "by": "rest", "created": AT, "finished": null,
     })
 }

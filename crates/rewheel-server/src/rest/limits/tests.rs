@@ -2,7 +2,7 @@
 
 use super::super::router;
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, PublicUrl};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use flate2::Compression;
@@ -129,4 +129,22 @@ async fn small_submits_pass_while_large_bodies_fill_the_rest() {
     go.notify_one();
     let answer = router(Arc::clone(&app)).oneshot(post("/v1/jobs", "", small.into()));
     assert_eq!(answer.await.unwrap().status(), StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn health_checks_take_no_room_below_a_base_path() {
+    let mut config = Config::default();
+    config.server.public_url = PublicUrl::parse("https://ops.example/a/b").ok();
+    config.server.limits.requests_max = 1;
+    let app = Arc::new(App::new(config));
+    let _room = app.request().unwrap();
+    let status = async |path: &str| {
+        let request = Request::get(path).header("host", "127.0.0.1").body(Body::empty()).unwrap();
+        router(Arc::clone(&app)).oneshot(request).await.unwrap().status()
+    };
+    for prefix in ["", "/a/b"] {
+        assert_eq!(status(&format!("{prefix}/livez")).await, StatusCode::OK, "{prefix}");
+        let full = status(&format!("{prefix}/openapi.json")).await;
+        assert_eq!(full, StatusCode::SERVICE_UNAVAILABLE, "{prefix}");
+    }
 }

@@ -21,7 +21,11 @@ pub(super) fn routes() -> Vec<Route> {
             .paged()
             .query("kind", "Only failures of these kinds.", list(kind()))
             .query("tenant", "Only failures of this tenant.", name(128))
-            .gives(200, "A page of incidents, those with the most jobs first.", "IncidentPage")
+            .gives(
+                200,
+                "A page of incidents, those with the most dead letters first.",
+                "IncidentPage",
+            )
             .reads(),
         ),
         get(

@@ -2,6 +2,7 @@
 
 use super::{Route, get, post};
 use crate::openapi::Operation;
+use crate::openapi::shape::flag;
 use crate::rest::access::ADMIN;
 use crate::rest::tokens;
 use serde_json::json;
@@ -15,6 +16,11 @@ pub(super) fn routes() -> Vec<Route> {
             tokens::list,
             Operation::new("listTokens", "List tokens.")
                 .paged()
+                .query(
+                    "sessions",
+                    "False leaves out the sessions of the dashboard (default: true).",
+                    flag(),
+                )
                 .gives(200, "A page of tokens, sorted by name.", "TokenPage")
                 .reads(),
         ),

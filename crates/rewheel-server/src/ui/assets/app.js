@@ -24,6 +24,13 @@ for (const form of document.querySelectorAll("#theme-form, #ticked")) {
   if (field) field.value = here;
 }
 
+// A reload of this page must not say again what was done.
+if (new URLSearchParams(location.search).has("done")) {
+  const url = new URL(location.href);
+  url.searchParams.delete("done");
+  history.replaceState(null, "", url);
+}
+
 // ---- copying ----------------------------------------------------------------------------------------------------
 async function copy(text) {
   // Plain HTTP has no clipboard.
@@ -52,7 +59,8 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 // Numbers and texts change in place. Order, rows, focus, ticks and open details stay. Nothing changes under the pointer.
 const live = "live" in body.dataset && line;
 const freezeButton = document.getElementById("freeze");
-let frozen = false, wanted = false, busy = false, last = 0, heard = Date.now(), wait = 1000, source = null, timer = 0;
+// `over`: there will be no more updates. `kept` is the latest page, while a region that differs from it must not change yet.
+let over = false, frozen = false, wanted = false, busy = false, kept = null, last = 0, heard = Date.now(), wait = 1000, source = null, timer = 0;
 
 function touched(region) {
   const selection = getSelection();
@@ -63,9 +71,13 @@ function touched(region) {
 function patchText(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   const open = [...old.querySelectorAll("details")].map((details) => details.open);
+  const scrolled = [...old.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
+  const reader = old.querySelector("tr.here a")?.getAttribute("href");
   old.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
   old.className = fresh.className;
   old.querySelectorAll("details").forEach((details, index) => { if (index in open) details.open = open[index]; });
+  old.querySelectorAll(".scroll").forEach((box, index) => { if (scrolled[index]) box.scrollLeft = scrolled[index]; });
+  if (reader) [...old.querySelectorAll("tr[data-row]")].find((row) => row.querySelector("a")?.getAttribute("href") === reader)?.classList.add("here");
 }
 function patchRows(table, page) {
   const fresh = page.getElementById(table.id);
@@ -84,6 +96,7 @@ function patchRows(table, page) {
     });
   }
   const newer = document.getElementById("newer");
+  // The first job of an empty list is new, too.
   if (newer && rows.size > 0 && !new URLSearchParams(location.search).has("cursor")) {
     newer.hidden = false;
     newer.querySelector("a").textContent = `${rows.size} newer job${rows.size > 1 ? "s" : ""}: show`;
@@ -108,28 +121,39 @@ function apply(page) {
     });
   }
   const time = page.querySelector("#live time");
-  if (held) { wanted = true; say("Frozen while you look", "frozen"); }
+  kept = held ? page : null;
+  if (held) say("Frozen while you look", "frozen");
   else say(`Live, as of ${time ? time.textContent : ""}`, "live");
 }
 async function refresh() {
+  if (over) return;
   if (busy || frozen || document.hidden) { wanted = true; return; }
-  const soonest = last + 2000 - Date.now();
+  // A page that waits for the pointer to leave is not loaded at the rate of the changes.
+  const soonest = last + (kept ? 10000 : 2000) - Date.now();
   if (soonest > 0) { clearTimeout(timer); timer = setTimeout(refresh, soonest); return; }
   busy = true; wanted = false; last = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10000) });
     if (answer.redirected && new URL(answer.url).pathname.endsWith("/sign-in")) { signedOut(); return; }
-    if (!answer.ok) throw new Error(String(answer.status));
     const page = parse(await answer.text());
+    if (!answer.ok) { refused(answer.status, page); return; }
     heard = Date.now();
     apply(page);
   } catch { lost(); } finally { busy = false; }
+}
+// The server answers, but not with this page: it says why, and an object that has gone will not come back.
+function refused(status, page) {
+  const why = page.getElementById("problem")?.textContent ?? `The server answered ${status}.`;
+  if ([403, 404, 410].includes(status)) {
+    over = true;
+    drop();
+    say(`No more updates: ${why}`, "over");
+  } else say(`Not updated: ${why} Trying again.`, "lost");
 }
 function lost() {
   const since = new Date(heard).toLocaleTimeString();
   say(`No news since ${since}; the numbers are old. Trying again.`, "lost");
 }
-let over = false;
 function signedOut() {
   over = true;
   source?.close();
@@ -139,16 +163,18 @@ function signedOut() {
   link.textContent = "Sign in";
   line.append(link);
 }
+let polls = false;
 function poll() {
-  if (over) return;
+  if (polls) return;
+  polls = true;
   refresh();
-  setTimeout(poll, 10000);
+  setInterval(refresh, 10000);
 }
 function connect() {
-  if (over || document.hidden || source) return;
+  if (over || polls || document.hidden || source) return;
   source = new EventSource(`${base}/live`);
   const alive = () => { heard = Date.now(); wait = 1000; };
-  source.addEventListener("tick", () => { alive(); if (line.dataset.state === "lost") refresh(); else if (!frozen && !wanted) line.dataset.state = "live"; });
+  source.addEventListener("tick", () => { alive(); if (line.dataset.state === "lost") refresh(); else if (!frozen && !kept) line.dataset.state = "live"; });
   source.addEventListener("changed", () => { alive(); refresh(); });
   source.addEventListener("signed-out", signedOut);
   source.addEventListener("bye", () => { drop(); say("The server is restarting.", "lost"); setTimeout(connect, 1000 + Math.random() * 2000); });
@@ -165,6 +191,7 @@ function drop() { source?.close(); source = null; }
 function freeze() {
   frozen = !frozen;
   freezeButton.textContent = frozen ? "Go on" : "Freeze";
+  if (over) return;
   if (frozen) say("Frozen", "frozen"); else refresh();
 }
 if (live) {
@@ -173,7 +200,10 @@ if (live) {
   connect();
   setInterval(() => { if (source && Date.now() - heard > 12000 && !frozen) lost(); }, 3000);
   // What was held back while the visitor looked.
-  setInterval(() => { if (wanted && !frozen) refresh(); }, 2500);
+  setInterval(() => {
+    if (frozen || over) return;
+    if (kept) apply(kept); else if (wanted) refresh();
+  }, 500);
   document.addEventListener("visibilitychange", () => { if (document.hidden) drop(); else { connect(); refresh(); } });
   addEventListener("online", () => { drop(); connect(); refresh(); });
   addEventListener("pagehide", drop);

@@ -61,7 +61,9 @@ impl Site {
         let engine = Engine::builder(connect("memory://").await.unwrap())
             .kind("mail", KindSettings::default())
             .kind("broken", KindSettings { attempts_max: 1, ..KindSettings::default() })
-            .raw_handler("broken", move |_| async move {
+            .raw_handler("broken", move |job| async move {
+                let is_other = job.payload().windows(5).any(|part| part == b"other");
+                let message = if is_other { "another cause" } else { message };
                 Report::dead(Failure::new(Category::Rejected, None, message))
             })
             .start()
@@ -105,6 +107,15 @@ impl Site {
 
     pub(super) fn browser(&self) -> Browser {
         Browser { router: self.router.clone(), cookies: BTreeMap::new(), more: Vec::new() }
+    }
+
+    /// Returns a browser whose pages get this answer from this path of REST.
+    pub(super) fn browser_over(&self, path: &'static str, answer: serde_json::Value) -> Browser {
+        let answer = axum::routing::get(move || async move { axum::Json(answer) });
+        let rest =
+            Router::new().route(path, answer).fallback_service(crate::rest::inner(&self.app));
+        let router = super::super::over(&self.app, rest).with_state(Arc::clone(&self.app));
+        Browser { router, cookies: BTreeMap::new(), more: Vec::new() }
     }
 
     /// Returns a browser that is signed in.

@@ -130,5 +130,7 @@ async fn only_verbs_that_fit_the_states_are_offered() {
         .lacks("/ui/bulk/redrive?")
         .lacks("/ui/bulk/resume?");
     assert_eq!(browser.get("/ui/bulk/explode").await.status, 404);
+    let twice = browser.get("/ui/bulk/cancel?tenant=a&tenant=b").await;
+    assert_eq!(twice.has("`tenant` occurs twice").status, 400);
     browser.get("/ui/bulk/redrive?state=dead").await.has("nothing to redrive");
 }

@@ -110,6 +110,7 @@ async fn a_message_of_a_callee_is_a_text() {
     for path in [
         "/ui/".to_owned(),
         "/ui/incidents".to_owned(),
+        format!("{incident}/differs"),
         incident,
         format!("/ui/jobs/{id}"),
         "/ui/kinds/broken".to_owned(),

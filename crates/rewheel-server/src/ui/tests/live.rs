@@ -30,6 +30,9 @@ async fn pages_hear_of_changes_and_of_the_end_of_the_server() {
     site.rest(ADMIN, Method::POST, "/v1/jobs", body).await;
     assert!(next(&mut stream).await.unwrap().contains("event: changed"));
     assert!(next(&mut stream).await.unwrap().contains("event: tick"));
+    // Also without an event of this node, the page is loaded again: other nodes and kinds change, too.
+    assert!(next(&mut stream).await.unwrap().contains("event: changed"));
+    assert!(next(&mut stream).await.unwrap().contains("event: tick"));
     site.app.stop();
     assert!(next(&mut stream).await.unwrap().contains("event: bye"));
     assert_eq!(next(&mut stream).await, None);

@@ -130,6 +130,45 @@ async fn the_filter_box_becomes_parameters_of_rest() {
 }
 
 #[tokio::test]
+async fn a_search_that_stopped_early_says_so() {
+    let site = Site::open().await;
+    let id = rewheel_core::JobId::new(
+        rewheel_core::Timestamp::from_millis(1_700_000_000_000),
+        &rewheel::Random::seeded(1),
+    );
+    let cursor = rewheel_core::store::Cursor::behind(id);
+    let next = crate::rest::cursor_of_jobs(&cursor.to_string());
+    let nothing = serde_json::json!({ "items": [], "next": next });
+    let mut browser = site.browser_over("/v1/jobs", nothing);
+    let page = browser.get("/ui/jobs?kind=mail").await;
+    page.has("No match yet: the search looked back to 2023-11-14 22:13:20.000")
+        .has("Search older jobs")
+        .has(&format!("cursor={next}"))
+        .has("/ui/bulk/pause?kind=mail")
+        .lacks("No job matches");
+    // The first job of an empty list must be able to appear.
+    page.has("data-live-rows id=\"jobs\"");
+    let complete = serde_json::json!({ "items": [], "next": null });
+    let page = site.browser_over("/v1/jobs", complete).get("/ui/jobs?kind=mail").await;
+    page.has("No job matches this filter").lacks("looked back").lacks("/ui/bulk/");
+}
+
+#[tokio::test]
+async fn conditions_of_the_address_are_in_the_box() {
+    let site = Site::open().await;
+    dead_letter(&site).await;
+    let incidents = site.rest("", Method::GET, "/v1/incidents", "").await;
+    let incident = incidents["items"][0]["id"].as_str().unwrap();
+    let mut browser = site.browser();
+    let page = browser.get(&format!("/ui/jobs?incident={incident}&attempt=%3C9")).await;
+    page.has(&format!("value=\"incident:{incident} attempt:&#60;9\"")).has("/ui/bulk/redrive?");
+    // A bulk request has no holder.
+    let holder = site.engine.store().holders().await.unwrap()[0].name.clone();
+    let page = browser.get(&format!("/ui/jobs?holder={holder}")).await;
+    page.has(&format!("value=\"holder:{holder}\"")).lacks("/ui/bulk/");
+}
+
+#[tokio::test]
 async fn lists_are_paged_without_loss() {
     let site = Site::open().await;
     for number in 0..120 {
@@ -164,6 +203,73 @@ async fn a_job_says_why_it_waits_as_the_command_line_does() {
 }
 
 #[tokio::test]
+async fn a_job_of_a_paused_kind_says_what_would_start_it() {
+    let site = Site::closed().await;
+    let mut browser = site.signed_in(ADMIN).await;
+    site.rest(ADMIN, Method::PUT, "/v1/kinds/work", r#"{"runner":"worker"}"#).await;
+    let id = job(&site, r#"{"kind":"work","payload":{}}"#).await;
+    let page = format!("/ui/jobs/{id}");
+    browser.get(&page).await.lacks("Nothing starts it");
+    site.rest(ADMIN, Method::POST, "/v1/kinds/work/pause", "").await;
+    browser
+        .get(&page)
+        .await
+        .has("Nothing starts it until an operator resumes the kind.")
+        .has("href=\"/ui/kinds/work/resume\"");
+    let token = site.token(r#"{"name":"eye","roles":["read"]}"#).await;
+    let mut reader = site.signed_in(&token).await;
+    reader.get(&page).await.has("Nothing starts it").lacks("/ui/kinds/work/resume");
+    site.rest(ADMIN, Method::POST, "/v1/kinds/work/resume", "").await;
+    site.rest(ADMIN, Method::POST, "/v1/kinds/work/breaker/open", "").await;
+    browser.get(&page).await.has("until an operator closes or resets the breaker");
+}
+
+#[tokio::test]
+async fn pages_have_charts_of_the_history() {
+    let site = Site::open().await;
+    let id = dead_letter(&site).await;
+    let job = site.rest("", Method::GET, &format!("/v1/jobs/{id}"), "").await;
+    let counts = serde_json::json!({
+        "attempts": 9, "succeeded": 7, "retried": 2, "dead": 1,
+        "duration": { "buckets": [9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
+        "lateness": { "buckets": [9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
+    });
+    let points = serde_json::json!([
+        { "start": "2026-01-01T11:57:00.000Z", "minutes": 1, "reported": 1, "counts": counts },
+        { "start": "2026-01-01T11:58:00.000Z", "minutes": 1, "reported": 0, "counts": null },
+    ]);
+    let history = serde_json::json!({ "as_of": "2026-01-01T12:00:30.000Z", "points": points });
+    let mut browser = site.browser_over("/v1/history", history);
+    let incident = format!("/ui/incidents/{}", job["incident"].as_str().unwrap());
+    for (path, charts) in [("/ui/", 2), ("/ui/kinds/broken", 3), (incident.as_str(), 1)] {
+        let page = browser.get(path).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.html);
+        assert_eq!(page.html.matches("<figure class=\"chart\"").count(), charts, "{path}");
+        page.has("11:57: succeeded 7, retried 2, dead letters 1").has("no node reported");
+        page.has("aria-current=\"true\">15m<").has("c-dashed").lacks(" style=");
+    }
+    browser.get("/ui/").await.has("dead letters, +1 in 1 h");
+    browser.get("/ui/?range=24h").await.has("aria-current=\"true\">24h<");
+    browser.get("/ui/?range=%3Cscript%3E").await.lacks("<script>");
+    // Without a report there is a sentence, and no empty chart.
+    let nothing = serde_json::json!({ "as_of": "2026-01-01T12:00:30.000Z", "points": [] });
+    let mut browser = site.browser_over("/v1/history", nothing);
+    browser.get("/ui/kinds/broken").await.has("No complete minute has been reported yet.");
+}
+
+#[tokio::test]
+async fn what_differs_says_when_it_cannot_say() {
+    let site = Site::open().await;
+    let id = dead_letter(&site).await;
+    let job = site.rest("", Method::GET, &format!("/v1/jobs/{id}"), "").await;
+    let page = format!("/ui/incidents/{}", job["incident"].as_str().unwrap());
+    let mut browser = site.browser();
+    browser.get(&page).await.has(&format!("href=\"{page}/differs\""));
+    browser.get(&format!("{page}/differs")).await.has("no job of broken that succeeded is kept");
+    assert_eq!(browser.get("/ui/incidents/00ff/differs").await.status, 404);
+}
+
+#[tokio::test]
 async fn the_overview_names_what_needs_a_person() {
     let site = Site::open().await;
     site.browser().get("/ui/").await.has("Nothing needs a person");
@@ -174,7 +280,7 @@ async fn the_overview_names_what_needs_a_person() {
     shown
         .has("Needs a person")
         .has("1 dead letter of broken: rejected")
-        .has("mail has 1 jobs, and this server has no runner");
+        .has("mail has 1 waiting job, and no node can run jobs of this kind");
     let start = shown.html.find("/ui/incidents/").unwrap();
     let incident = shown.html[start..].split('"').next().unwrap().to_owned();
     let page = browser.get(&incident).await;
@@ -187,10 +293,38 @@ async fn the_overview_names_what_needs_a_person() {
     assert_eq!(browser.get("/ui/incidents/00ff").await.status, 404);
 }
 
+#[tokio::test]
+async fn a_job_names_the_incident_of_its_own_cause() {
+    let site = Site::open().await;
+    let (one, two) = (dead_letter(&site).await, dead_letter(&site).await);
+    let other = dead_letter_with(&site, r#"{"kind":"broken","payload":"other"}"#).await;
+    let incident = async |id: &str| {
+        let job = site.rest("", Method::GET, &format!("/v1/jobs/{id}"), "").await;
+        job["incident"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(incident(&one).await, incident(&two).await);
+    assert_ne!(incident(&one).await, incident(&other).await);
+    let mut browser = site.browser();
+    browser
+        .get(&format!("/ui/jobs/{one}"))
+        .await
+        .has("One other job has this cause")
+        .has(&format!("/ui/incidents/{}\"", incident(&one).await));
+    // The same category and code, but another message.
+    browser.get(&format!("/ui/jobs/{other}")).await.lacks("this cause");
+    let page = browser.get(&format!("/ui/incidents/{}", incident(&one).await)).await;
+    page.has(&format!("/ui/jobs?incident={}\"", incident(&one).await));
+    browser.get("/ui/incidents/00ff").await.has("this incident is over").has("id=\"problem\"");
+}
+
 /// Submits a job that dies, and returns its id.
 pub(super) async fn dead_letter(site: &Site) -> String {
+    dead_letter_with(site, r#"{"kind":"broken","payload":{}}"#).await
+}
+
+async fn dead_letter_with(site: &Site, body: &str) -> String {
     let mut events = site.engine.events(None);
-    let id = site.rest("", Method::POST, "/v1/jobs", r#"{"kind":"broken","payload":{}}"#).await;
+    let id = site.rest("", Method::POST, "/v1/jobs", body).await;
     let id = id["id"].as_str().unwrap().to_owned();
     loop {
         let event = events.next().await.unwrap();

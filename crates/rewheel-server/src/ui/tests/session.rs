@@ -91,7 +91,32 @@ async fn signing_out_ends_the_session_and_not_the_token() {
     assert_eq!(old.clone().get("/ui/jobs").await.status, 303);
     site.signed_in(&token).await.get("/ui/jobs").await.has("There are no jobs");
     // Also the admin token of the config can sign in.
-    site.signed_in(ADMIN).await.get("/ui/tokens").await.has("New token").has("session.config-");
+    site.signed_in(ADMIN)
+        .await
+        .get("/ui/tokens")
+        .await
+        .has("New token")
+        .has("ops")
+        .lacks("session.");
+}
+
+#[tokio::test]
+async fn a_token_has_a_limited_number_of_sessions() {
+    let site = Site::closed().await;
+    let token = site.token(r#"{"name":"web","roles":["read"]}"#).await;
+    for _ in 0..51 {
+        site.signed_in(&token).await;
+    }
+    let sessions = site.rest(ADMIN, Method::GET, "/v1/tokens?limit=1000", "").await;
+    let count = |state: &str| {
+        let is_one = |one: &&serde_json::Value| {
+            one["state"] == state && one["name"].as_str().unwrap().starts_with("session.")
+        };
+        sessions["items"].as_array().unwrap().iter().filter(is_one).count()
+    };
+    assert_eq!((count("live"), count("revoked")), (50, 1), "{sessions}");
+    let tokens = site.rest(ADMIN, Method::GET, "/v1/tokens?sessions=false", "").await;
+    assert_eq!(tokens["items"].as_array().unwrap().len(), 1, "{tokens}");
 }
 
 #[tokio::test]
@@ -137,6 +162,15 @@ async fn a_link_of_another_site_reloads_once() {
     let shown = browser.get("/ui/jobs?q=a%22b").await;
     assert_eq!(shown.status, 200);
     shown.has("http-equiv=\"refresh\"").has("0;url=/ui/jobs?q=a%22b");
+    // A new form cookie would replace that of open pages.
+    assert!(!shown.headers.contains_key("set-cookie"));
+    let open = Site::open().await;
+    let mut other = open.browser();
+    let code = other.get("/ui/kinds").await.code();
+    let mut link = open.browser();
+    link.more.push(("sec-fetch-site", "cross-site".to_owned()));
+    assert!(!link.get("/ui/kinds").await.headers.contains_key("set-cookie"));
+    assert_eq!(other.post("/ui/kinds/mail/pause", &[("code", &code)]).await.status, 303);
     browser.more.clear();
     assert_eq!(browser.get("/ui/jobs").await.status, 303);
 }
@@ -208,6 +242,9 @@ async fn preferences_are_cookies_and_wrong_ones_are_named() {
         .has("data-theme=\"dark\"")
         .has(">Asia/Shanghai<")
         .has("data-keys=\"false\"");
+    // As the script of the page writes it.
+    browser.cookies.insert("rewheel_zone".to_owned(), "Etc%2FGMT%2B5".to_owned());
+    browser.get("/ui/jobs").await.has(">Etc/GMT+5<");
     let wrong =
         browser.submit("/ui/preferences", "/ui/preferences", &[("zone", "Mars/Base")]).await;
     assert_eq!(wrong.has("Mars/Base").status, 422);

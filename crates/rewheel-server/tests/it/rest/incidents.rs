@@ -35,7 +35,11 @@ async fn failures_of_one_cause_are_one_incident() {
         assert!(incident["first_seen"].as_str() <= incident["last_seen"].as_str());
         let id = incident["id"].as_str().unwrap_or_default();
         let one = api.get(&format!("/v1/incidents/{id}")).await;
-        assert_eq!((one.status, &one.body), (200, incident));
+        let mut expected = incident.clone();
+        expected["complete"] = json!(true);
+        assert_eq!((one.status, &one.body), (200, &expected));
+        let job = api.get(&format!("/v1/jobs/{}", ids[0].as_str().unwrap())).await;
+        assert_eq!(job.body["incident"], json!(id));
         let jobs = api.get(&format!("/v1/jobs?incident={id}&state=dead&attempt=1")).await;
         assert_eq!(jobs.body["items"].as_array().map(Vec::len), Some(3), "{jobs:?}");
         for none in ["00ff", &id[1..], "0"] {

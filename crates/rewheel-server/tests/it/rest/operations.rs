@@ -88,6 +88,8 @@ async fn dead_letters_are_counted_then_redriven() {
         let operation = ended(&api, &ordered).await;
         let figures = (&operation["state"], &operation["done"], &operation["failed"]);
         assert_eq!(figures, (&json!("done"), &json!(30), &json!(0)), "{operation}");
+        let canary = &operation["canary"];
+        assert_eq!((&canary["step"], &canary["rest"]), (&json!(null), &json!(19)), "{operation}");
         assert!(operation["reason"].is_null() && operation["finished"].is_string());
         assert_eq!((dead(&api, "parcel").await, dead(&api, "letter").await), (0, 2));
         let listed = api.get("/v1/operations").await.body;
@@ -111,7 +113,12 @@ async fn a_canary_that_fails_says_why() {
         let reason = operation["reason"].as_str().unwrap();
         assert!(reason.starts_with("step 2 of 2 of the canary failed: "), "{reason}");
         assert!(reason.contains("rejected 404") && reason.ends_with("not changed: 14"));
-        assert_eq!(operation["canary"], json!({"step": 2, "steps": 2}));
+        let canary = &operation["canary"];
+        assert_eq!((&canary["step"], &canary["sizes"]), (&json!(2), &json!([1, 5])));
+        assert_eq!((&canary["redriven"], &canary["rest"]), (&json!(5), &json!(14)));
+        let failed = canary["failed_job"].as_str().unwrap();
+        assert_eq!(api.get(&format!("/v1/jobs/{failed}")).await.body["kind"], "parcel");
+        assert_eq!(operation["incident"], json!(id));
     })
     .await;
 }

@@ -38,8 +38,14 @@ async fn put_token(
     if let Some(known) = known.into_iter().find(|token| token.id == new.id) {
         return Ok(TokenPut::Stored(known));
     }
-    let long_ago = tx.now.as_millis().saturating_sub(millis(Limits::ENDED_TOKENS_KEPT));
-    tx.execute(include_str!("../sql/prune_tokens.sql"), vec![long_ago.into()]).await?;
+    let ago = |kept| tx.now.as_millis().saturating_sub(millis(kept));
+    let values = [
+        millis(Limits::SHORT_TOKEN),
+        ago(Limits::SHORT_TOKENS_KEPT),
+        ago(Limits::ENDED_TOKENS_KEPT),
+    ];
+    let values = values.into_iter().map(Into::into).collect();
+    tx.execute(include_str!("../sql/prune_tokens.sql"), values).await?;
     if tokens(tx).await?.len() >= Limits::TOKENS_MAX {
         return Ok(TokenPut::Full);
     }

@@ -45,8 +45,10 @@ async fn put_token(
         return Ok(TokenPut::Stored(known.clone()));
     }
     let now = session.now().await?;
-    let long_ago = now.as_millis().saturating_sub(millis(Limits::ENDED_TOKENS_KEPT));
-    let forgotten = session.execute(&PRUNE_TOKENS, &[&long_ago]).await?;
+    let ago = |kept| now.as_millis().saturating_sub(millis(kept));
+    let (long_ago, short_ago) = (ago(Limits::ENDED_TOKENS_KEPT), ago(Limits::SHORT_TOKENS_KEPT));
+    let short = millis(Limits::SHORT_TOKEN);
+    let forgotten = session.execute(&PRUNE_TOKENS, &[&long_ago, &short_ago, &short]).await?;
     let left = known.len().saturating_sub(usize::try_from(forgotten).unwrap_or(usize::MAX));
     if left >= Limits::TOKENS_MAX {
         return Ok(TokenPut::Full);

@@ -21,12 +21,8 @@ impl TokenStore for RedisStore {
             if let Some(token) = known.tokens.iter().find(|token| token.id == new.id) {
                 return Ok(TokenPut::Stored(token.clone()));
             }
-            let has_ended = |token: &&Token| {
-                let ended = token.revoked.into_iter().chain(token.expires).min();
-                ended.is_some_and(|ended| known.now.since(ended) > Limits::ENDED_TOKENS_KEPT)
-            };
-            let gone: Vec<TokenId> =
-                known.tokens.iter().filter(has_ended).map(|token| token.id).collect();
+            let forgotten = known.tokens.iter().filter(|token| token.is_forgotten(known.now));
+            let gone: Vec<TokenId> = forgotten.map(|token| token.id).collect();
             let mut kept = known.tokens.iter().filter(|token| !gone.contains(&token.id));
             if kept.clone().any(|token| token.revoked.is_none() && token.name == new.name) {
                 return Ok(TokenPut::NameTaken);

@@ -39,9 +39,10 @@ fn put_token(
     if let Some(known) = known.iter().find(|token| token.id == new.id) {
         return Ok(TokenPut::Stored(known.clone()));
     }
-    let kept = i64::try_from(Limits::ENDED_TOKENS_KEPT.as_millis()).unwrap_or(i64::MAX);
-    let long_ago = tx.now.as_millis().saturating_sub(kept);
-    tx.execute(include_str!("../sql/prune_tokens.sql"), [long_ago])?;
+    let ago = |kept| tx.now.minus(kept).as_millis();
+    let times = [ago(Limits::ENDED_TOKENS_KEPT), ago(Limits::SHORT_TOKENS_KEPT)];
+    let short = i64::try_from(Limits::SHORT_TOKEN.as_millis()).unwrap_or(i64::MAX);
+    tx.execute(include_str!("../sql/prune_tokens.sql"), (times[0], times[1], short))?;
     let known = tokens(tx)?;
     if known.iter().any(|token| token.revoked.is_none() && token.name == new.name) {
         return Ok(TokenPut::NameTaken);
