@@ -130,7 +130,7 @@ impl AdaptiveLimit {
         let permit = self.acquire().await?;
         let result = operation().await;
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Like [`call`](AdaptiveLimit::call), for a blocking operation. It does not wait for a slot; a blocking call in a
@@ -145,7 +145,7 @@ impl AdaptiveLimit {
         let permit = self.try_acquire()?;
         let result = operation();
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Returns the limit in force now.
@@ -231,10 +231,6 @@ impl AdaptiveLimit {
         };
         format!("{floor} to {ceiling} concurrent calls{waiting}")
     }
-}
-
-fn stopped<E>(error: E) -> Error<E> {
-    Error::new(Refused::new(GiveUpReason::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
 /// A slot of an adaptive limit, which must report the result of its call. If it is dropped without a report, its slot is free

@@ -185,8 +185,9 @@ impl Machine {
         outcome
     }
 
+    /// Remembers that the called service asked callers to stay away.
     #[cold]
-    fn hear(&self, delay: Duration) {
+    pub(super) fn hear(&self, delay: Duration) {
         let time = delay.min(self.config.retry_after_max);
         if !time.is_zero() {
             let until = self.config.clock.now().plus(time);

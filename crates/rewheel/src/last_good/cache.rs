@@ -5,7 +5,7 @@ use super::builder::LastGoodBuilder;
 use super::flight::{Flights, Joined, Lead};
 use crate::clock::Moment;
 use crate::duration::text;
-use crate::error::{Error, GiveUpReason, Refused};
+use crate::error::{Error, GiveUpReason};
 use crate::observer::Event;
 use crate::retry::block_on;
 use quick_cache::sync::Cache;
@@ -124,7 +124,7 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         Fut: Future<Output = Result<V, E>>,
         E: crate::Classify,
     {
-        self.get_or_run(key, async { operation().await.map_err(stopped) }).await
+        self.get_or_run(key, async { operation().await.map_err(Error::once) }).await
     }
 
     /// As [`get_or_call`](LastGood::get_or_call), for a call that has policies of its own: a call of a
@@ -194,7 +194,7 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         K: Borrow<Q>,
         E: crate::Classify,
     {
-        self.get_or_run_blocking(key, || operation().map_err(stopped))
+        self.get_or_run_blocking(key, || operation().map_err(Error::once))
     }
 
     pub(super) fn get_or_run_blocking<Q>(
@@ -338,12 +338,6 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         }
         Good { value: stored.value, freshness, age, at: stored.at }
     }
-}
-
-fn stopped<E: crate::Classify>(error: E) -> Error<E> {
-    let category = error.classify().category;
-    let refused = Refused::new(GiveUpReason::Stopped, None);
-    Error::new(refused, 1, Duration::ZERO, Some(error)).with_category(Some(category))
 }
 
 impl<V> Deref for Good<V> {
