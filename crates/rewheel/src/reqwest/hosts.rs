@@ -1,7 +1,7 @@
 //! The policies of each host.
 
 use crate::breaker::CircuitBreakerBuilder;
-use crate::budget::{RetryBudget, RetryBudgetBuilder};
+use crate::budget::RetryBudgetBuilder;
 use crate::bulkhead::BulkheadBuilder;
 use crate::clock::Clock;
 use crate::keyed::Keyed;
@@ -82,11 +82,11 @@ impl Template {
             pipeline = pipeline.circuit_breaker(&breaker);
         }
         pipeline = pipeline.attempt_timeout(self.attempt_timeout);
-        let budget = self.budget.clone().map(|budget| budget.clock(clock()).named(name()).build());
-        if let Some(budget) = &budget {
-            pipeline = pipeline.retry_budget(budget);
+        if let Some(budget) = self.budget.clone() {
+            let budget = budget.clock(clock()).named(name());
+            pipeline = pipeline.retry_budget(&budget.build());
         }
-        Policies { once: pipeline.without_retry(), repeating: pipeline, budget }
+        Policies { once: pipeline.without_retry(), repeating: pipeline }
     }
 }
 
@@ -96,7 +96,6 @@ pub(super) struct Policies {
     pub(super) repeating: Pipeline,
     /// With one attempt, for requests that must not be sent again.
     pub(super) once: Pipeline,
-    pub(super) budget: Option<RetryBudget>,
 }
 
 /// The policies of all hosts; those of a host that was not called for the longest time make room for a new one.

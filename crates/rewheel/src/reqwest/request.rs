@@ -195,11 +195,11 @@ struct Call {
 
 impl Call {
     async fn run(self, request: Request) -> Result<Response, Error<RequestError>> {
-        let may_repeat = is_repeatable(&request) && request.try_clone().is_some();
-        let Policies { repeating, once, budget } = &*self.policies;
+        let Policies { repeating, once, .. } = &*self.policies;
+        let may_repeat =
+            repeating.may_repeat() && is_repeatable(&request) && request.try_clone().is_some();
         let pipeline = if may_repeat { repeating } else { once };
-        let has_budget = budget.as_ref().is_none_or(|budget| budget.balance() > 0);
-        let retries = Retries::of_call(may_repeat, has_budget);
+        let retries = Retries::of_call(may_repeat, pipeline.has_budget());
         let pipeline = match CallContext::current().and_then(|own| own.time_left(wall_clock())) {
             Some(Duration::ZERO) => {
                 return Err(Refused::new(GiveUpReason::Deadline, None).into());
