@@ -9,7 +9,7 @@ use crate::bulkhead::{Bulkhead, BulkheadBuilder};
 use crate::classify::Classify;
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, GiveUpReason, Refused};
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, next_serial};
 use crate::random::Random;
 use crate::setting::valid;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
@@ -211,12 +211,13 @@ impl AdaptiveLimit {
         limit.store(to, Ordering::Relaxed);
         // Under the lock, so that two changes are not applied in the wrong order.
         let woken = slots.set_slots(to);
+        let serial = config.observer.as_ref().map(|observer| (observer, next_serial()));
         drop(controller);
         if let Some(waker) = woken {
             waker.wake();
         }
-        if let Some(observer) = &config.observer {
-            observer.observe(&Event::LimitChanged { name: &config.name, from, to });
+        if let Some((observer, serial)) = serial {
+            observer.observe(&Event::LimitChanged { name: &config.name, from, to, serial });
         }
     }
 
@@ -368,7 +369,8 @@ impl AdaptiveLimitBuilder {
         };
         let AdaptiveLimitBuilder { observer, name, initial, .. } = &limit.shared.config;
         if let Some(observer) = observer {
-            observer.observe(&Event::LimitChanged { name, from: *initial, to: *initial });
+            let (from, to, serial) = (*initial, *initial, next_serial());
+            observer.observe(&Event::LimitChanged { name, from, to, serial });
         }
         limit
     }

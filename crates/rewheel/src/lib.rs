@@ -98,6 +98,8 @@ pub mod database;
 pub mod idempotency;
 #[cfg(feature = "otel")]
 pub mod otel;
+#[cfg(any(feature = "http", feature = "reqwest"))]
+mod traced;
 #[cfg(feature = "tower")]
 pub mod tower;
 #[cfg(feature = "http")]

@@ -103,6 +103,8 @@ pub struct CircuitBreakerBuilder {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Whether it is the breaker of a key.
+    pub(super) keyed: bool,
 }
 
 impl CircuitBreakerBuilder {
@@ -120,6 +122,7 @@ impl CircuitBreakerBuilder {
             clock: Clock::system(),
             random: Random::thread(),
             observer: None,
+            keyed: false,
         }
     }
 
@@ -308,7 +311,8 @@ impl CircuitBreakerBuilder {
     /// # Panics
     /// Panics if the number is zero.
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
-        let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
+        let template = CircuitBreakerBuilder { keyed: true, ..self };
+        let breakers = Breakers { by_key: Keyed::new(keys_max), template };
         KeyedCircuitBreaker { shared: Arc::new(breakers) }
     }
 }

@@ -6,6 +6,7 @@ use crate::call_context::{CallContext, Retries, wall_clock};
 use crate::classify::{Category, Class, Classify, text_with_causes};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::retry::Attempt;
+use crate::traced;
 use ::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use ::reqwest::{Body, Method, Request, Response, ResponseBuilderExt};
 use serde::Serialize;
@@ -215,6 +216,7 @@ impl Call {
                 let mut request = request?;
                 if call.client.announce == Announce::Always {
                     announce(request.headers_mut(), attempt, retries);
+                    traced::add_headers(request.headers_mut());
                 }
                 let response = call.client.http.execute(request).await?;
                 match call.bytes_max {
@@ -223,7 +225,7 @@ impl Call {
                 }
             }
         };
-        pipeline.run(attempt).judge(judge).await
+        traced::run(pipeline, attempt, judge).await
     }
 }
 

@@ -4,7 +4,7 @@
 
 use opentelemetry::Value;
 use opentelemetry::metrics::MeterProvider as _;
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::trace::{SpanKind, TracerProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
@@ -17,6 +17,8 @@ use rewheel::{
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -76,7 +78,9 @@ fn check_retried(spans: &[SpanData], name: &str) {
     ];
     assert_said(call, &expected);
     assert!(!attributes(call).contains_key("retry.failure_reason"));
+    assert_eq!(call.span_kind, SpanKind::Internal);
     for attempt in [first, second] {
+        assert_eq!(attempt.span_kind, SpanKind::Client);
         assert_eq!(
             (&*attempt.name, attempt.parent_span_id),
             ("attempt", call.span_context.span_id())
@@ -91,7 +95,7 @@ fn check_retried(spans: &[SpanData], name: &str) {
     assert_said(second, &[("retry.current_attempt", "2")]);
     assert!(!attributes(second).contains_key("error.type"));
     let [wait] = &call.events.events[..] else { panic!("{call:?}") };
-    assert_eq!(wait.name, "retry.wait");
+    assert_eq!(wait.name, "retry.backoff");
     let delay = wait.attributes.iter().find(|said| said.key.as_str() == "retry.delay_ms");
     assert_eq!(delay.map(|said| said.value.clone()), Some(Value::I64(250)));
     assert!(first.end_time <= wait.timestamp && wait.timestamp <= second.start_time);
@@ -162,6 +166,103 @@ fn without_a_subscriber_a_call_is_as_it_was() {
     assert_eq!(failing(1).retry(POLICY).clock(&clock).call_traced("fetch").unwrap(), 7);
 }
 
+/// Checks that each attempt has passed its own span on.
+#[cfg(feature = "axum")]
+#[track_caller]
+fn check_passed_on(spans: &[SpanData], told: &[String]) {
+    let [call, attempts @ ..] = spans else { panic!("no spans") };
+    let expected: Vec<String> = attempts
+        .iter()
+        .map(|attempt| {
+            let of = &attempt.span_context;
+            assert_eq!(attempt.parent_span_id, call.span_context.span_id());
+            format!("00-{}-{}-01", of.trace_id(), of.span_id())
+        })
+        .collect();
+    assert_eq!(*told, expected);
+}
+
+/// Answers with these statuses, and then with 200; notes the header `traceparent` of each request.
+#[cfg(feature = "axum")]
+#[derive(Clone, Debug)]
+struct Traced {
+    statuses: Vec<u16>,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+#[cfg(feature = "axum")]
+impl Traced {
+    fn new(statuses: &[u16]) -> Traced {
+        let propagator = opentelemetry_sdk::propagation::TraceContextPropagator::new();
+        opentelemetry::global::set_text_map_propagator(propagator);
+        Traced { statuses: statuses.to_vec(), told: Arc::default() }
+    }
+
+    fn answer(&self, headers: &::axum::http::HeaderMap) -> ::axum::http::StatusCode {
+        let mut told = self.told.lock().unwrap();
+        let status = self.statuses.get(told.len()).copied().unwrap_or(200);
+        let parent = headers.get("traceparent").map(|value| value.to_str().unwrap().to_owned());
+        told.push(parent.unwrap_or_default());
+        ::axum::http::StatusCode::from_u16(status).unwrap()
+    }
+}
+
+#[cfg(feature = "axum")]
+#[test]
+fn a_client_layer_passes_the_trace_on_with_each_attempt() {
+    use ::axum::body::Body;
+    use ::axum::http::{Request, Response};
+    use rewheel::http::HttpPipelineLayer;
+    use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+
+    let clock = ManualClock::new();
+    let traced = Traced::new(&[504]);
+    let seen = traced.clone();
+    let spans = spans(|| {
+        let service = service_fn(move |request: Request<Body>| {
+            let status = seen.answer(request.headers());
+            let response = Response::builder().status(status).body(Body::empty()).unwrap();
+            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        });
+        let pipeline = Pipeline::new().named("orders").clock(&clock).retry(POLICY);
+        let client = ServiceBuilder::new().layer(HttpPipelineLayer::new(&pipeline));
+        let request = Request::get("/").body(Body::empty()).unwrap();
+        let call = client.service(service).oneshot(request);
+        assert_eq!(block_on(clock.drive(call)).unwrap().status(), 200);
+    });
+    check_retried(&spans, "orders");
+    check_passed_on(&spans, &traced.told.lock().unwrap());
+}
+
+#[cfg(all(feature = "axum", feature = "reqwest"))]
+#[test]
+fn the_client_has_a_span_for_each_request_and_passes_it_on() {
+    use rewheel::reqwest::{Announce, Client};
+
+    let traced = Traced::new(&[503, 503]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let seen = traced.clone();
+    let handler = async move |headers: ::axum::http::HeaderMap| seen.answer(&headers);
+    let app = ::axum::Router::new().route("/", ::axum::routing::get(handler));
+    let server = runtime.block_on(crate::net::Server::start(app));
+    let http = ::reqwest::Client::builder().no_proxy().build().unwrap();
+    let retry = Retry::fixed(millis(1)).attempts_max(2);
+    let client = Client::builder(http.clone()).retry(retry).build();
+    let get = |client: &Client| runtime.block_on(client.get(server.url("/")).send()).unwrap();
+
+    let failed = spans(|| assert_eq!(get(&client).status(), 503));
+    assert_eq!((&*failed[0].name, failed.len()), (&*server.address.to_string(), 3));
+    check_passed_on(&failed, &traced.told.lock().unwrap());
+    let expected = [("retry.success", "false"), ("retry.failure_reason", "'attempts_exhausted'")];
+    assert_said(&failed[0], &expected);
+
+    traced.told.lock().unwrap().drain(..1);
+    let silent = Client::builder(http).announce(Announce::Never).build();
+    let spans = spans(|| assert_eq!(get(&silent).status(), 200));
+    assert_eq!(spans.len(), 3, "a span for the call, and for each attempt");
+    assert_eq!(traced.told.lock().unwrap()[1..], ["", ""]);
+}
+
 /// Returns the values of each metric, summed over all labels.
 fn metrics(work: impl FnOnce(&opentelemetry::metrics::Meter)) -> BTreeMap<String, (String, f64)> {
     let exporter = InMemoryMetricExporter::default();
@@ -199,6 +300,120 @@ fn the_state_of_a_breaker_is_reported_before_its_first_change() {
     });
     assert_eq!(heard.get("circuit_breaker.state").map(|(_, value)| *value), Some(0.0), "{heard:?}");
     assert_eq!(heard.len(), 1, "{heard:?}");
+}
+
+#[test]
+fn the_state_of_one_key_is_not_the_state_of_the_set() {
+    let heard = metrics(|meter| {
+        let per_host = CircuitBreaker::consecutive(1).named("hosts").observer(Metrics::new(meter));
+        let per_host = per_host.keyed::<u32>(9);
+        per_host.get(&1).force_open();
+        per_host.get(&2).force_open();
+        per_host.get(&2).reset();
+    });
+    assert!(!heard.contains_key("circuit_breaker.state"), "{heard:?}");
+    assert_eq!(heard["circuit_breaker.transitions"].1, 3.0);
+}
+
+/// Holds the first event of a kind back until it is told to go on.
+#[derive(Debug)]
+struct Late {
+    metrics: Arc<Metrics>,
+    is_held: fn(&Event<'_>) -> bool,
+    /// Told when the event is held, and waited for until it may go on.
+    held: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Observer for Late {
+    fn observe(&self, event: &Event<'_>) {
+        if (self.is_held)(event) {
+            // The lock is free again while it waits.
+            let held = self.held.lock().unwrap().take();
+            if let Some((held, go_on)) = held {
+                held.send(()).unwrap();
+                go_on.recv().unwrap();
+            }
+        }
+        self.metrics.observe(event);
+    }
+}
+
+/// Makes two changes in two threads, of which the first is reported last. Returns what the gauge says in the end.
+fn reported_late(
+    gauge: &str,
+    is_held: fn(&Event<'_>) -> bool,
+    work: impl FnOnce(Arc<Late>) -> [Box<dyn FnOnce() + Send>; 2],
+) -> f64 {
+    let heard = metrics(|meter| {
+        let (tell_held, held) = channel();
+        let (go_on, may_go_on) = channel();
+        let metrics = Metrics::new(meter);
+        let late = Late { metrics, is_held, held: Mutex::new(Some((tell_held, may_go_on))) };
+        let [first, second] = work(Arc::new(late));
+        let thread = std::thread::spawn(first);
+        held.recv().unwrap();
+        second();
+        go_on.send(()).unwrap();
+        thread.join().unwrap();
+    });
+    heard[gauge].1
+}
+
+fn one_of_two() -> (AdaptiveLimit, ManualClock) {
+    let clock = ManualClock::new();
+    (AdaptiveLimit::between(1, 2).initial(2).clock(&clock).build(), clock)
+}
+
+fn call(limit: &AdaptiveLimit, clock: &ManualClock, failed: bool) {
+    let permit = limit.try_acquire().unwrap();
+    clock.advance(millis(20));
+    if failed { permit.failure() } else { permit.success() }
+}
+
+#[test]
+fn a_change_that_is_reported_late_does_not_hide_a_later_one() {
+    let opens = |event: &Event<'_>| matches!(event, Event::BreakerChanged { .. });
+    let state = reported_late("circuit_breaker.state", opens, |observer| {
+        let breaker = CircuitBreaker::consecutive(1).named("bank").observer(observer).build();
+        let same = breaker.clone();
+        [Box::new(move || breaker.force_open()), Box::new(move || same.reset())]
+    });
+    assert_eq!(state, 0.0, "the breaker is closed");
+
+    let grows =
+        |event: &Event<'_>| matches!(event, Event::LimitChanged { from, to, .. } if from != to);
+    let limit = reported_late("adaptive_limit.limit", grows, |observer| {
+        // The same calls lead to the same decisions.
+        let (fails, unobserved) = one_of_two();
+        let count = (1..).find(|_| {
+            call(&fails, &unobserved, true);
+            fails.limit() == 1
+        });
+        let clock = ManualClock::new();
+        let limit = AdaptiveLimit::between(1, 2).initial(2).named("bank").observer(observer);
+        let limit = limit.clock(&clock).build();
+        let (same, later) = (limit.clone(), clock.clone());
+        let first = move || (0..count.unwrap()).for_each(|_| call(&limit, &clock, true));
+        let second = move || {
+            while same.limit() == 1 {
+                call(&same, &later, false);
+            }
+        };
+        [Box::new(first), Box::new(second)]
+    });
+    assert_eq!(limit, 2.0);
+}
+
+#[test]
+fn a_prefix_is_put_before_each_name() {
+    let heard = metrics(|meter| {
+        let metrics = Metrics::with_prefix(meter, "shop.");
+        failing(0).retry(POLICY).observer("fetch", metrics.clone()).call().unwrap();
+        CircuitBreaker::consecutive(1).named("bank").observer(metrics).build();
+    });
+    assert!(heard.keys().all(|name| name.starts_with("shop.")), "{heard:?}");
+    assert!(heard.contains_key("shop.retry.attempts"), "{heard:?}");
+    assert!(heard.contains_key("shop.circuit_breaker.state"), "{heard:?}");
 }
 
 /// Policies that get a result from elsewhere: a second attempt, a fallback, a cache, another target.
