@@ -163,7 +163,11 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Sets how long it stays open before it lets a probe pass.
+    /// Sets how long it stays open before it lets a probe pass: exactly this time.
+    ///
+    /// If many instances of a service have this breaker, all of them probe at the same time after an outage, and close at the same
+    /// time. To spread them, as the [presets](crate::ServiceClass) do, use
+    /// `open_backoff(Backoff::fixed(time).jitter(Jitter::proportional(0.1)))`.
     #[must_use]
     pub const fn open_for(self, time: Duration) -> CircuitBreakerBuilder {
         self.open_backoff(Backoff::fixed(time))
