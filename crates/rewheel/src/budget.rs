@@ -297,6 +297,16 @@ impl RetryBudgetBuilder {
         self
     }
 
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> RetryBudgetBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
+        self
+    }
+
     /// Creates the budget with a full balance.
     pub fn build(self) -> RetryBudget {
         let (saved, floor_burst) = match self.deposit {

@@ -442,6 +442,16 @@ impl BulkheadBuilder {
         self
     }
 
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> BulkheadBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
+        self
+    }
+
     /// Returns the maximum wait of a call, if it is limited.
     fn wait_max_of_call(&self) -> Option<Duration> {
         if self.queue_max == 0 {

@@ -266,6 +266,16 @@ impl CircuitBreakerBuilder {
         self
     }
 
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> CircuitBreakerBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
+        self
+    }
+
     /// Counts every call, so that [`BreakerTotals::calls`] is known. Off by default, because
     /// without this count a success on a healthy breaker writes no shared memory.
     ///
@@ -306,7 +316,7 @@ impl CircuitBreakerBuilder {
     }
 
     /// Makes a breaker that the observer hears of at its first change.
-    pub(super) fn build_unreported(self) -> CircuitBreaker {
+    pub(crate) fn build_unreported(self) -> CircuitBreaker {
         CircuitBreaker { machine: Arc::new(Machine::new(self)) }
     }
 
