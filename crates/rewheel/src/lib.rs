@@ -71,6 +71,7 @@ mod observer;
 
 mod backoff;
 mod nesting;
+mod sealed;
 mod retry;
 mod call_context;
 mod window;
