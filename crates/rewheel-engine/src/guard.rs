@@ -221,7 +221,8 @@ async fn within<T>(
     time_max: Duration,
     call: impl Future<Output = StoreResult<T>>,
 ) -> StoreResult<T> {
-    let answer = Timeout::new(left).call(|| call).await;
+    let judge = |_: &StoreError| Class::stop(Category::Unknown);
+    let answer = Timeout::new(left).call_judged(judge, || call).await;
     answer.map_err(|error| {
         error.into_last().unwrap_or_else(|| {
             // Whole milliseconds are precise enough for the message.

@@ -9,7 +9,7 @@ use crate::bulkhead::{Bulkhead, BulkheadBuilder};
 use crate::classify::Classify;
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, GiveUpReason, Refused};
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, next_serial};
 use crate::random::Random;
 use crate::setting::valid;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
@@ -130,7 +130,7 @@ impl AdaptiveLimit {
         let permit = self.acquire().await?;
         let result = operation().await;
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Like [`call`](AdaptiveLimit::call), for a blocking operation. It does not wait for a slot; a blocking call in a
@@ -145,7 +145,7 @@ impl AdaptiveLimit {
         let permit = self.try_acquire()?;
         let result = operation();
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Returns the limit in force now.
@@ -211,12 +211,13 @@ impl AdaptiveLimit {
         limit.store(to, Ordering::Relaxed);
         // Under the lock, so that two changes are not applied in the wrong order.
         let woken = slots.set_slots(to);
+        let serial = config.observer.as_ref().map(|observer| (observer, next_serial()));
         drop(controller);
         if let Some(waker) = woken {
             waker.wake();
         }
-        if let Some(observer) = &config.observer {
-            observer.observe(&Event::LimitChanged { name: &config.name, from, to });
+        if let Some((observer, serial)) = serial {
+            observer.observe(&Event::LimitChanged { name: &config.name, from, to, serial });
         }
     }
 
@@ -231,10 +232,6 @@ impl AdaptiveLimit {
         };
         format!("{floor} to {ceiling} concurrent calls{waiting}")
     }
-}
-
-fn stopped<E>(error: E) -> Error<E> {
-    Error::new(Refused::new(GiveUpReason::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
 /// A slot of an adaptive limit, which must report the result of its call. If it is dropped without a report, its slot is free
@@ -372,7 +369,8 @@ impl AdaptiveLimitBuilder {
         };
         let AdaptiveLimitBuilder { observer, name, initial, .. } = &limit.shared.config;
         if let Some(observer) = observer {
-            observer.observe(&Event::LimitChanged { name, from: *initial, to: *initial });
+            let (from, to, serial) = (*initial, *initial, next_serial());
+            observer.observe(&Event::LimitChanged { name, from, to, serial });
         }
         limit
     }

@@ -180,7 +180,7 @@ impl CircuitBreaker {
         let permit = self.acquire()?;
         let result = operation().await;
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Like [`call`](CircuitBreaker::call), for errors that do not implement [`Classify`] and for `Ok` values that are failures:
@@ -199,9 +199,10 @@ impl CircuitBreaker {
     {
         let permit = self.acquire()?;
         let result = operation().await;
-        let outcome = self.machine.judge_class(&judge(&result));
+        let class = judge(&result);
+        let outcome = self.machine.judge_class(&class);
         permit.finish(outcome);
-        result.map_err(stopped)
+        result.map_err(|error| Error::of_class(&class, error))
     }
 
     /// Like [`call`](CircuitBreaker::call), for a blocking operation.
@@ -217,14 +218,14 @@ impl CircuitBreaker {
             let permit = self.acquire()?;
             let result = operation();
             permit.record(&result);
-            return result.map_err(stopped);
+            return result.map_err(Error::once);
         };
         // A call through a closed breaker has nothing to release if it panics, so it needs no permit.
         let result = operation();
         if let Some(outcome) = self.machine.judge(&result) {
             self.machine.record_passed(token, outcome);
         }
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Opens the breaker now, as if too many calls had failed. Later it lets probes pass, and closes when they succeed.
@@ -346,10 +347,6 @@ impl<K> KeyedCircuitBreaker<K> {
     pub(crate) fn needs(&self) -> Needs {
         self.shared.template.needs()
     }
-}
-
-fn stopped<E>(error: E) -> Error<E> {
-    Error::new(Refused::new(crate::GiveUpReason::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
 /// What a finished call says about the dependency.

@@ -150,6 +150,13 @@ impl RetryBudget {
         Err(refused(observer.as_ref(), name, Refused::new(GiveUpReason::BudgetExhausted, retry_in)))
     }
 
+    /// Returns whether a retry would be allowed now, by the balance or by the floor.
+    #[cfg(any(feature = "reqwest", feature = "http"))]
+    pub(crate) fn may_withdraw(&self) -> bool {
+        let Shared { floor, clock, .. } = &*self.shared;
+        self.balance() > 0 || floor.as_ref().is_some_and(|floor| floor.available(clock.now()) > 0)
+    }
+
     /// Returns whether both are handles to the same budget.
     pub(crate) fn is_same(&self, other: &RetryBudget) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -287,6 +294,16 @@ impl RetryBudgetBuilder {
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> RetryBudgetBuilder {
         self.observer = Some(observer);
+        self
+    }
+
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> RetryBudgetBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
         self
     }
 

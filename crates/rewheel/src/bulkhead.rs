@@ -4,6 +4,7 @@ mod keyed;
 
 pub use self::keyed::KeyedBulkhead;
 
+use crate::classify::{Class, Classify};
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::observer::{Observer, refused};
@@ -147,10 +148,28 @@ impl Bulkhead {
     where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
+        E: Classify,
     {
         let _place = self.acquire().await?;
-        let stopped = Refused::new(GiveUpReason::Stopped, None);
-        operation().await.map_err(|error| Error::new(stopped, 1, Duration::ZERO, Some(error)))
+        operation().await.map_err(Error::once)
+    }
+
+    /// As [`call`](Bulkhead::call), for errors that do not implement [`Classify`]: `judge` says what an error means to the policies
+    /// around this call.
+    ///
+    /// # Errors
+    /// The same as for `call`.
+    pub async fn call_judged<F, Fut, T, E>(
+        &self,
+        judge: impl FnOnce(&E) -> Class,
+        operation: F,
+    ) -> Result<T, Error<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let _place = self.acquire().await?;
+        operation().await.map_err(|error| Error::of_class(&judge(&error), error))
     }
 
     /// Returns the number of free slots.
@@ -420,6 +439,16 @@ impl BulkheadBuilder {
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> BulkheadBuilder {
         self.observer = Some(observer);
+        self
+    }
+
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> BulkheadBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
         self
     }
 

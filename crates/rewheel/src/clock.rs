@@ -4,7 +4,8 @@ mod manual;
 mod sleep;
 mod blocking;
 
-pub(crate) use self::blocking::{ThreadWaker, Waited};
+use self::blocking::blocked_nanos;
+pub(crate) use self::blocking::{BlockingWaits, ThreadWaker, Waited};
 pub use self::manual::{Drive, ManualClock};
 pub use self::sleep::Sleep;
 
@@ -118,6 +119,11 @@ impl Clock {
         matches!(self.0, Kind::Manual(_))
     }
 
+    /// Returns whether this is the clock of the operating system, or of a tokio runtime with paused time.
+    const fn is_system(&self) -> bool {
+        matches!(self.0, Kind::System)
+    }
+
     /// Sleeps for `duration` on this clock.
     ///
     /// Cancel safe: dropping the future ends the sleep.
@@ -160,11 +166,12 @@ fn system_now() -> Moment {
     let origin = *ORIGIN.get_or_init(|| now);
     let after = now.saturating_duration_since(origin);
     if after.is_zero() {
-        return Moment(MIDDLE - nanos(origin.saturating_duration_since(now)).min(MIDDLE));
+        let before = nanos(origin.saturating_duration_since(now)).min(MIDDLE);
+        return Moment(MIDDLE - before + blocked_nanos());
     }
     // A century of uptime fits many times, so no overflow check is needed.
     let nanos = after.as_secs().wrapping_mul(1_000_000_000) + u64::from(after.subsec_nanos());
-    Moment(MIDDLE + nanos)
+    Moment(MIDDLE + nanos + blocked_nanos())
 }
 
 #[cfg(target_os = "linux")]

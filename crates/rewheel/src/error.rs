@@ -212,6 +212,39 @@ impl<E> Error<E> {
         Error(Box::new(GivenUp { refused, attempts, elapsed, category: None, repeatable, last }))
     }
 
+    /// Makes the error of a call without a retry one of a call that was given up after its only attempt.
+    #[cold]
+    pub(crate) fn once(error: E) -> Error<E>
+    where
+        E: Classify,
+    {
+        let class = error.classify();
+        Error::of_class(&class, error)
+    }
+
+    /// As [`once`](Error::once), for an error of this class.
+    #[cold]
+    pub(crate) fn of_class(class: &Class, error: E) -> Error<E> {
+        let (repeatable, retry_in) = match class.verdict {
+            Verdict::Retry => (true, None),
+            Verdict::RetryAfter(delay) => (true, Some(delay)),
+            // Another target has other policies around it.
+            Verdict::Done | Verdict::Stop => (class.is_refusal(), None),
+        };
+        let attempts = u32::from(!class.is_refusal());
+        let stopped = Refused::new(GiveUpReason::Stopped, retry_in);
+        Error::new(stopped, attempts, Duration::ZERO, Some(error))
+            .with_category(Some(class.category))
+            .with_repeatable(repeatable)
+    }
+
+    /// Sets the time that the call took.
+    #[must_use]
+    pub(crate) fn with_elapsed(mut self, elapsed: Duration) -> Error<E> {
+        self.0.elapsed = elapsed;
+        self
+    }
+
     /// Converts the last error.
     #[cfg(feature = "cache")]
     pub(crate) fn map<N>(self, convert: impl FnOnce(E) -> N) -> Error<N> {
@@ -285,7 +318,8 @@ impl<E> Error<E> {
         self.0.refused.why
     }
 
-    /// Returns the time after which another call may succeed, if the policy that refused the call knows it.
+    /// Returns the time after which another call may succeed, if the policy that refused the call knows it, or if the called service
+    /// asked for it in answer to a call without a retry.
     pub const fn retry_in(&self) -> Option<Duration> {
         self.0.refused.retry_in
     }

@@ -8,17 +8,16 @@ pub use self::builder::FailoverBuilder;
 use self::round::{Round, Turn};
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
-use crate::classify::{Classify, Verdict};
+use crate::classify::Classify;
 use crate::clock::Clock;
 use crate::ejection::{Ejections, OutlierEjection};
-use crate::error::{Error, GiveUpReason, Refused};
+use crate::error::Error;
 use crate::observer::Observer;
 use crate::sync::AtomicUsize;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Several targets that can do the same work, such as replicas or regions: if one fails, the call goes to the next one. Each
 /// has its own circuit breaker, so that a target that is down costs no time. Clones share the state.
@@ -98,7 +97,7 @@ impl<T> Failover<T> {
     {
         self.run(|target| {
             let call = operation(target);
-            async { call.await.map_err(once) }
+            async { call.await.map_err(Error::once) }
         })
         .await
     }
@@ -144,7 +143,7 @@ impl<T> Failover<T> {
         &'a self,
         mut operation: impl FnMut(&'a T) -> Result<V, E>,
     ) -> Result<V, Error<E>> {
-        self.run_blocking(|target| operation(target).map_err(once))
+        self.run_blocking(|target| operation(target).map_err(Error::once))
     }
 
     /// As [`run`](Failover::run), for calls that block.
@@ -190,20 +189,6 @@ impl<T> Shared<T> {
         let ejections = self.ejections.as_ref();
         ejections.is_some_and(|(_, ejections)| ejections.is_out(target, self.clock.now()))
     }
-}
-
-/// Makes the error of a call without policies one of a call that was given up after its only attempt.
-fn once<E: Classify>(error: E) -> Error<E> {
-    let class = error.classify();
-    let repeatable = match class.verdict {
-        Verdict::Retry | Verdict::RetryAfter(_) => true,
-        // Another target has other policies around it.
-        Verdict::Done | Verdict::Stop => class.is_refusal(),
-    };
-    let attempts = u32::from(!class.is_refusal());
-    let refused = Refused::new(GiveUpReason::Stopped, None);
-    let error = Error::new(refused, attempts, Duration::ZERO, Some(error));
-    error.with_category(Some(class.category)).with_repeatable(repeatable)
 }
 
 impl<T> Clone for Failover<T> {

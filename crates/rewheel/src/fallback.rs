@@ -6,6 +6,7 @@ use crate::observer::{Event, Observer};
 use crate::pipeline::{Explanation, InPipeline, Policies};
 use crate::retry::marker::{Async, Blocking};
 use crate::retry::{Blocks, Call, HasHooks, NoteGiveUp, Options, Setup};
+use crate::sealed::Sealed;
 use std::fmt;
 use std::future::IntoFuture;
 use std::pin::pin;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 /// Contains both causes. [`source`](std::error::Error::source) is the error of the fallback, or that of the call if the
 /// fallback was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FallbackError<E, B> {
     /// Why the call was given up.
     pub call: Error<E>,
@@ -55,10 +57,14 @@ impl<E: Classify, B> Classify for FallbackError<E, B> {
 }
 
 /// Who hears of the events of a call. You do not need to name this trait.
-pub trait Observed {
+pub trait Observed: Sealed {
     #[doc(hidden)]
     fn observer(&self) -> Option<(&str, &Arc<dyn Observer>)>;
 }
+
+impl<O> Sealed for Setup<O> {}
+
+impl<P> Sealed for InPipeline<P> {}
 
 impl<O: Options> Observed for Setup<O> {
     fn observer(&self) -> Option<(&str, &Arc<dyn Observer>)> {

@@ -76,6 +76,9 @@ const PATIENCE: Duration = millis(150);
 /// The longest time to store the response of completed work, or to release a key: a caller waits for it, also if the store hangs.
 const FINISH_PATIENCE_MAX: Duration = seconds(10);
 
+/// The longest time that a caller waits to learn whether it may begin, if the store hangs.
+const BEGIN_PATIENCE_MAX: Duration = seconds(10);
+
 /// The longest time that a caller waits for a prune.
 const PRUNE_PATIENCE: Duration = millis(500);
 
@@ -123,6 +126,7 @@ pub struct Answered {
 
 /// Error: there is no response.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdempotencyError<E> {
     /// The work failed. Repeating the request runs it again.
     #[error("the work failed: {0}")]
@@ -317,7 +321,13 @@ impl Idempotency {
         // The response may be lost: a repeated request with the same id is the same run.
         let begin = Begin { key, fingerprint, run, lease, keep, after_crash };
         let ticket = Ticket { key, run, keep };
-        let begun = self.insist(PATIENCE, || self.store.begin(&begin)).await;
+        // A store that hangs must not hold the request, whose caller may have no time limit of its own.
+        let begun = self.insist(PATIENCE, || async {
+            let begun =
+                unless(self.clock.sleep(BEGIN_PATIENCE_MAX), self.store.begin(&begin)).await;
+            begun.unwrap_or_else(|| Err(no_answer()))
+        });
+        let begun = begun.await;
         if let Err(IdempotencyStoreError::Unavailable(_)) = begun {
             // It may have begun anyway, and no run would end it.
             unless(self.clock.sleep(PATIENCE), self.store.release(&ticket)).await;
@@ -437,9 +447,7 @@ impl Run {
         let clock = &self.idempotency.clock;
         let insisting = self.hold(self.idempotency.insist(patience, finish));
         let finished = unless(clock.sleep(FINISH_PATIENCE_MAX), insisting).await;
-        let finished = finished.unwrap_or_else(|| {
-            Err(IdempotencyStoreError::Unavailable("the store did not answer in time".into()))
-        })?;
+        let finished = finished.unwrap_or_else(|| Err(no_answer()))?;
         self.idempotency.prune_at_times().await;
         Ok(finished)
     }
@@ -457,6 +465,10 @@ impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("ticket", &self.ticket).finish_non_exhaustive()
     }
+}
+
+fn no_answer() -> IdempotencyStoreError {
+    IdempotencyStoreError::Unavailable("the store did not answer in time".into())
 }
 
 /// Waits for work, unless something else comes first.

@@ -9,6 +9,8 @@ mod call;
 #[cfg(any(feature = "cache", loom))]
 #[cfg_attr(not(feature = "cache"), expect(dead_code, reason = "only the cache uses all of it"))]
 mod flight;
+#[cfg(feature = "cache")]
+mod limits;
 
 #[cfg(feature = "cache")]
 pub use self::builder::LastGoodBuilder;

@@ -71,6 +71,7 @@ mod observer;
 
 mod backoff;
 mod nesting;
+mod sealed;
 mod retry;
 mod call_context;
 mod window;
@@ -98,6 +99,8 @@ pub mod database;
 pub mod idempotency;
 #[cfg(feature = "otel")]
 pub mod otel;
+#[cfg(any(feature = "http", feature = "reqwest"))]
+mod traced;
 #[cfg(feature = "tower")]
 pub mod tower;
 #[cfg(feature = "http")]

@@ -355,6 +355,16 @@ impl RateLimiterBuilder {
         self
     }
 
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> RateLimiterBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
+        self
+    }
+
     /// Creates the limiter with all its tokens.
     pub fn build(mut self) -> RateLimiter {
         self.adapt_to_clock();

@@ -79,6 +79,13 @@ fn tell_admitted(observer: &dyn Observer, name: &str, by: GiveUpReason, waited: 
     observer.observe(&Event::Admitted { name, by, waited });
 }
 
+/// Returns a number for an event, larger than all before. Not of loom: no order depends on it except that of one value.
+pub(crate) fn next_serial() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    SERIAL.fetch_add(1, Ordering::Relaxed)
+}
+
 #[cold]
 fn tell(observer: &dyn Observer, name: &str, refused: Refused) {
     let Refused { why, retry_in, .. } = refused;
@@ -159,6 +166,8 @@ pub enum Event<'a> {
         name: &'a str,
         /// State of the breaker.
         state: BreakerState,
+        /// As in [`BreakerChanged`](Event::BreakerChanged).
+        serial: u64,
     },
     /// A circuit breaker changed its state.
     BreakerChanged {
@@ -168,6 +177,10 @@ pub enum Event<'a> {
         from: BreakerState,
         /// The state after.
         to: BreakerState,
+        /// Whether it is the breaker of a key: all breakers of a keyed set have one name.
+        keyed: bool,
+        /// Larger than in all earlier events of this breaker. Events of different threads may arrive in another order.
+        serial: u64,
     },
     /// A [`Hedge`](crate::Hedge) started an extra attempt.
     HedgeStarted {
@@ -232,6 +245,8 @@ pub enum Event<'a> {
         from: usize,
         /// The limit after.
         to: usize,
+        /// Larger than in all earlier events of this limit. Events of different threads may arrive in another order.
+        serial: u64,
     },
     /// A chaos policy has changed a call: made it fail, wait, or hang.
     ChaosInjected {

@@ -229,15 +229,15 @@ impl<K> Pipeline<K> {
     }
 
     /// Returns whether a call may be repeated.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "reqwest", feature = "http"))]
     pub(crate) fn may_repeat(&self) -> bool {
         self.plan.repeats()
     }
 
     /// Returns whether the retry budget, if there is one, allows a retry now.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "reqwest", feature = "http"))]
     pub(crate) fn has_budget(&self) -> bool {
-        self.plan.budget.as_ref().is_none_or(|budget| budget.balance() > 0)
+        self.plan.budget.as_ref().is_none_or(RetryBudget::may_withdraw)
     }
 
     /// Describes this pipeline: its steps, the longest time of a call, the largest number of

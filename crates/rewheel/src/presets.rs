@@ -42,8 +42,10 @@ impl Retry {
     ///
     /// - *3 attempts*: most temporary failures are over at the second or third attempt. More
     ///   attempts multiply the load on a dependency that is down.
-    /// - *3 s for each attempt*: a call that hangs fails early enough to be repeated, and a circuit
-    ///   breaker inside the retry counts it. If your call takes longer, set
+    /// - *3 s for each attempt*: a call that hangs fails early enough to be repeated. A circuit breaker
+    ///   inside the retry counts it if both are steps of a [`Pipeline`](crate::Pipeline). A breaker whose
+    ///   [`call`](crate::CircuitBreaker::call) is the retried operation sees a dropped call, which it counts only with
+    ///   [`count_dropped_calls`](crate::CircuitBreakerBuilder::count_dropped_calls). If your call takes longer, set
     ///   [`attempt_timeout`](Retry::attempt_timeout) and [`deadline`](Retry::deadline).
     /// - *Doubling delays from 100 ms with full jitter*: clients that fail together do not retry
     ///   together.
@@ -156,7 +158,7 @@ pub struct ServiceClass {
     pub calls_min: u32,
     /// Period in which the breaker counts calls.
     pub window: Duration,
-    /// How long the breaker stays open before it lets a probe pass.
+    /// How long the breaker stays open before it lets a probe pass, plus or minus a tenth.
     pub open_for: Duration,
     /// Calls per second.
     pub rate: u32,
@@ -208,18 +210,22 @@ impl ServiceClass {
         rate: 100,
     };
 
+    /// The instances of a service see an outage at the same time. Their breakers should not all let calls pass again at the same time.
+    const OPEN_JITTER: Jitter = Jitter::proportional(0.1);
+
     /// Every class.
-    pub const ALL: [ServiceClass; 3] =
-        [ServiceClass::CRITICAL, ServiceClass::STANDARD, ServiceClass::BATCH];
+    pub const ALL: &'static [ServiceClass] =
+        &[ServiceClass::CRITICAL, ServiceClass::STANDARD, ServiceClass::BATCH];
 
     /// Returns the class of this name: `critical`, `standard` or `batch`.
     pub fn preset(name: &str) -> Option<ServiceClass> {
-        ServiceClass::ALL.into_iter().find(|class| class.name == name)
+        ServiceClass::ALL.iter().find(|class| class.name == name).cloned()
     }
 
     /// Returns the names of all classes, for error messages and help texts.
     fn names() -> String {
-        ServiceClass::ALL.map(|class| format!("`{}`", class.name)).join(", ")
+        let names = ServiceClass::ALL.iter().map(|class| format!("`{}`", class.name));
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns its retry policy, with the timeout of an attempt and the total time limit.
@@ -243,7 +249,7 @@ impl ServiceClass {
         CircuitBreaker::time_window(self.window)
             .failure_ratio(self.failure_percent as f64 / 100.0)
             .calls_min(self.calls_min)
-            .open_for(self.open_for)
+            .open_backoff(Backoff::fixed(self.open_for).jitter(ServiceClass::OPEN_JITTER))
             .probe_timeout(self.attempt_timeout.saturating_mul(2))
     }
 

@@ -157,18 +157,54 @@ impl Queue {
         if self.waiting.len() < waiters_max {
             return Released::default();
         }
-        let all = std::mem::take(&mut self.waiting);
-        let (expired, waiting) = all.into_iter().partition(|waiter| waiter.gives_up_at <= now);
-        self.waiting = waiting;
-        let wakers = |waiter: Waiter| match waiter.state {
-            State::Asleep(waker) => Some(waker),
-            State::Woken | State::Asked(_) => None,
-        };
-        let expired: VecDeque<Waiter> = expired;
-        Released { woken: expired.into_iter().filter_map(wakers).collect(), ..Released::default() }
+        let mut expired = Released::default();
+        // All wait equally long, so those who give up first came first.
+        while self.waiting.front().is_some_and(|waiter| waiter.gives_up_at <= now) {
+            match self.waiting.pop_front().map(|waiter| waiter.state) {
+                Some(State::Asleep(waker)) => expired.woken.push(waker),
+                Some(State::Woken | State::Asked(_)) | None => {}
+            }
+        }
+        expired
     }
 
     fn place(&self, ticket: Ticket) -> Option<usize> {
         self.waiting.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Queue;
+    use crate::clock::Moment;
+    use std::task::Waker;
+
+    fn queue(gives_up_at: &[u64]) -> Queue {
+        let mut queue = Queue::default();
+        for at in gives_up_at {
+            let _ = queue.join(Waker::noop().clone(), Moment::from_nanos(*at));
+        }
+        queue
+    }
+
+    #[test]
+    fn those_whose_time_is_over_make_room() {
+        let mut queue = queue(&[10, 20, 20, 30]);
+        queue.make_room(5, Moment::from_nanos(25)).wake();
+        assert_eq!(queue.len(), 4, "there is room for one more");
+        let expired = queue.make_room(4, Moment::from_nanos(20));
+        assert_eq!((expired.woken.len(), queue.len()), (3, 1));
+        expired.wake();
+    }
+
+    /// A queue is full when there is too much work: then each further caller must be cheap.
+    #[test]
+    fn a_full_queue_is_neither_copied_nor_moved_for_a_caller_that_is_refused() {
+        let mut queue = queue(&[30; 1_000]);
+        let at = queue.waiting.as_slices().0.as_ptr();
+        let expired = queue.make_room(1_000, Moment::from_nanos(20));
+        assert_eq!((expired.woken.capacity(), queue.len()), (0, 1_000));
+        assert_eq!(queue.waiting.as_slices().0.as_ptr(), at);
+        expired.wake();
     }
 }

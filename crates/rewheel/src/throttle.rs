@@ -108,7 +108,7 @@ impl ClientThrottle {
         let permit = self.acquire()?;
         let result = operation().await;
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Like [`call`](ClientThrottle::call), for a blocking operation.
@@ -122,7 +122,7 @@ impl ClientThrottle {
         let permit = self.acquire()?;
         let result = operation();
         permit.record(&result);
-        result.map_err(stopped)
+        result.map_err(Error::once)
     }
 
     /// Returns the probability, from 0 to 1, with which the next call is rejected.
@@ -186,10 +186,6 @@ const FACTOR_ONE: u64 = 1_000;
 /// Returns by how much the requests are above `K` times the accepts, in thousandths.
 const fn excess(requests: u64, accepts: u64, factor: u64) -> u64 {
     (requests * FACTOR_ONE).saturating_sub(accepts.saturating_mul(factor))
-}
-
-fn stopped<E>(error: E) -> Error<E> {
-    Error::new(Refused::new(GiveUpReason::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
 /// The permit for one call, which must report its result. If it is dropped without a report, the call does not count.

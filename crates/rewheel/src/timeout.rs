@@ -1,6 +1,7 @@
 //! Timeout: limits the time of one call.
 
-use crate::clock::{Clock, Sleep};
+use crate::classify::{Class, Classify};
+use crate::clock::{Clock, Moment, Sleep};
 use crate::duration::text;
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
@@ -20,7 +21,7 @@ use std::time::Duration;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// const PATIENCE: Timeout = Timeout::new(millis(5));
-/// let error = PATIENCE.call(|| std::future::pending::<Result<(), ()>>()).await.unwrap_err();
+/// let error = PATIENCE.call(|| std::future::pending::<std::io::Result<()>>()).await.unwrap_err();
 /// assert_eq!(error.reason(), GiveUpReason::Timeout);
 /// # }
 /// ```
@@ -71,11 +72,40 @@ impl Timeout {
     where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
+        E: Classify,
+    {
+        self.call_judged(E::classify, operation).await
+    }
+
+    /// As [`call`](Timeout::call), for errors that do not implement [`Classify`]: `judge` says what an error means to the policies
+    /// around this call.
+    ///
+    /// # Errors
+    /// The same as for `call`.
+    pub async fn call_judged<F, Fut, T, E>(
+        &self,
+        judge: impl FnOnce(&E) -> Class,
+        operation: F,
+    ) -> Result<T, Error<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
     {
         let started = self.clock.now();
-        let mut call = pin!(operation());
+        let result = self.cut(started, operation()).await;
+        let elapsed = || self.clock.now().since(started);
+        match result {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(last)) => Err(Error::of_class(&judge(&last), last).with_elapsed(elapsed())),
+            None => Err(Error::new(Refused::new(GiveUpReason::Timeout, None), 1, elapsed(), None)),
+        }
+    }
+
+    /// Waits for a result; `None` if the time is over first.
+    pub(crate) async fn cut<T>(&self, started: Moment, call: impl Future<Output = T>) -> Option<T> {
+        let mut call = pin!(call);
         let mut sleep = pin!(None::<Sleep>);
-        let result = poll_fn(|cx| {
+        poll_fn(|cx| {
             if let Poll::Ready(result) = call.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
             }
@@ -88,16 +118,7 @@ impl Timeout {
                 None => Poll::Pending,
             }
         })
-        .await;
-        let error = |why, last| {
-            let elapsed = self.clock.now().since(started);
-            Err(Error::new(Refused::new(why, None), 1, elapsed, last))
-        };
-        match result {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(last)) => error(GiveUpReason::Stopped, Some(last)),
-            None => error(GiveUpReason::Timeout, None),
-        }
+        .await
     }
 }
 
@@ -110,13 +131,14 @@ pub(crate) const fn checked_timeout(limit: Duration) -> Result<Duration, NotAllo
 mod tests {
     use super::Timeout;
     use crate::{Clock, GiveUpReason, ManualClock, seconds};
+    use std::convert::Infallible;
 
     #[tokio::test]
     async fn cuts_a_call_at_the_limit() {
         let clock = ManualClock::new();
         let slow = || async {
             Clock::from(&clock).sleep(seconds(3)).await;
-            Ok::<_, ()>(())
+            Ok::<_, Infallible>(())
         };
         let timeout = Timeout::new(seconds(2)).clock(&clock);
         let error = clock.drive(timeout.call(slow)).await.unwrap_err();
@@ -130,7 +152,7 @@ mod tests {
         let slow = || async {
             clock.advance(seconds(2)); // work that does not yield
             Clock::from(&clock).sleep(seconds(1)).await;
-            Ok::<_, ()>(())
+            Ok::<_, Infallible>(())
         };
         let timeout = Timeout::new(seconds(2)).clock(&clock);
         assert_eq!(clock.drive(timeout.call(slow)).await.unwrap_err().elapsed(), seconds(2));

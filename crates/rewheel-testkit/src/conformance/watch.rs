@@ -5,6 +5,7 @@ use crate::{Subject, lane, seconds};
 use rewheel::Timeout;
 use rewheel_core::store::{ChangeVerb, Edit, Outcome, Settled, StoreChange, Wakes, Watch};
 use rewheel_core::{KindChange, Lane, Priority, State};
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -28,7 +29,7 @@ fn watcher(subject: &Subject) -> Option<Box<dyn Watch>> {
 async fn woken(watch: &mut Box<dyn Watch>, by: &str) {
     let call = move || async move {
         watch.changed().await;
-        Ok::<(), ()>(())
+        Ok::<(), Infallible>(())
     };
     assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} woke no watcher");
 }

@@ -162,6 +162,7 @@ impl Default for Backoffs {
 
 /// Error: the backoff cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NameError {
     /// The name is not allowed.
     #[error(

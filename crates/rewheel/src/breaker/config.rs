@@ -103,6 +103,8 @@ pub struct CircuitBreakerBuilder {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Whether it is the breaker of a key.
+    pub(super) keyed: bool,
 }
 
 impl CircuitBreakerBuilder {
@@ -120,6 +122,7 @@ impl CircuitBreakerBuilder {
             clock: Clock::system(),
             random: Random::thread(),
             observer: None,
+            keyed: false,
         }
     }
 
@@ -160,7 +163,11 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Sets how long it stays open before it lets a probe pass.
+    /// Sets how long it stays open before it lets a probe pass: exactly this time.
+    ///
+    /// If many instances of a service have this breaker, all of them probe at the same time after an outage, and close at the same
+    /// time. To spread them, as the [presets](crate::ServiceClass) do, use
+    /// `open_backoff(Backoff::fixed(time).jitter(Jitter::proportional(0.1)))`.
     #[must_use]
     pub const fn open_for(self, time: Duration) -> CircuitBreakerBuilder {
         self.open_backoff(Backoff::fixed(time))
@@ -259,6 +266,16 @@ impl CircuitBreakerBuilder {
         self
     }
 
+    /// Reports to this observer unless another one was set.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn observer_if_none(
+        mut self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> CircuitBreakerBuilder {
+        self.observer = self.observer.or_else(|| observer.cloned());
+        self
+    }
+
     /// Counts every call, so that [`BreakerTotals::calls`] is known. Off by default, because
     /// without this count a success on a healthy breaker writes no shared memory.
     ///
@@ -299,7 +316,7 @@ impl CircuitBreakerBuilder {
     }
 
     /// Makes a breaker that the observer hears of at its first change.
-    pub(super) fn build_unreported(self) -> CircuitBreaker {
+    pub(crate) fn build_unreported(self) -> CircuitBreaker {
         CircuitBreaker { machine: Arc::new(Machine::new(self)) }
     }
 
@@ -308,7 +325,8 @@ impl CircuitBreakerBuilder {
     /// # Panics
     /// Panics if the number is zero.
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
-        let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
+        let template = CircuitBreakerBuilder { keyed: true, ..self };
+        let breakers = Breakers { by_key: Keyed::new(keys_max), template };
         KeyedCircuitBreaker { shared: Arc::new(breakers) }
     }
 }

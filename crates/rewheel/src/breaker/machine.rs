@@ -10,7 +10,7 @@ use super::{BreakerSnapshot, BreakerState, Outcome};
 use crate::classify::{Class, Classify, Verdict};
 use crate::clock::Moment;
 use crate::error::{GiveUpReason, Refused};
-use crate::observer::{Event, refused};
+use crate::observer::{Event, next_serial, refused};
 use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Mutex, Ordering, OwnLine, lock};
 use crate::window::{CountWindow, Counts, Tally, TimeWindow};
@@ -185,8 +185,9 @@ impl Machine {
         outcome
     }
 
+    /// Remembers that the called service asked callers to stay away.
     #[cold]
-    fn hear(&self, delay: Duration) {
+    pub(super) fn hear(&self, delay: Duration) {
         let time = delay.min(self.config.retry_after_max);
         if !time.is_zero() {
             let until = self.config.clock.now().plus(time);
@@ -362,10 +363,12 @@ impl Machine {
             return;
         }
         self.totals.changed();
+        let Some(observer) = &self.config.observer else { return };
+        // Drawn under the lock: an observer that hears of two changes in the wrong order can tell.
+        let serial = next_serial();
         drop(cold);
-        if let Some(observer) = &self.config.observer {
-            observer.observe(&Event::BreakerChanged { name: &self.config.name, from, to });
-        }
+        let CircuitBreakerBuilder { name, keyed, .. } = &self.config;
+        observer.observe(&Event::BreakerChanged { name, from, to, keyed: *keyed, serial });
     }
 
     pub(super) fn snapshot(&self) -> BreakerSnapshot {
@@ -388,10 +391,12 @@ impl Machine {
     }
 
     /// Tells the observer that there is a breaker, and what it does with calls.
-    pub(super) fn report_built(&self) {
+    pub(crate) fn report_built(&self) {
         if let Some(observer) = &self.config.observer {
-            let state = self.word().phase().state();
-            observer.observe(&Event::BreakerBuilt { name: &self.config.name, state });
+            let (cold, state) = (lock(&self.cold), self.word().phase().state());
+            let serial = next_serial();
+            drop(cold);
+            observer.observe(&Event::BreakerBuilt { name: &self.config.name, state, serial });
         }
     }
 

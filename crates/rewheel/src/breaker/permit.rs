@@ -40,6 +40,11 @@ impl OwnedPermit {
 }
 
 impl OwnedPermit {
+    /// Remembers for how long the called service asked callers to stay away. Before a failure is recorded, which may open the breaker.
+    pub(crate) fn hear(&self, delay: std::time::Duration) {
+        self.machine.hear(delay);
+    }
+
     /// As [`record`](OwnedPermit::record), for a result that is classified already.
     pub(crate) fn finish_class(self, class: Option<&Class>) {
         let outcome = class.and_then(|class| self.machine.judge_class(class));

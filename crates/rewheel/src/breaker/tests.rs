@@ -29,7 +29,7 @@ struct Changes(Mutex<Vec<(String, BreakerState, BreakerState)>>);
 
 impl Observer for Changes {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::BreakerChanged { name, from, to } = *event {
+        if let Event::BreakerChanged { name, from, to, .. } = *event {
             self.0.lock().unwrap().push((name.to_owned(), from, to));
         }
     }

@@ -1,8 +1,11 @@
 //! Sleeps by blocking the thread, for callers without an async runtime.
 
-use super::Clock;
+use super::{Clock, Moment};
 use crate::cancel::CancelToken;
+use crate::duration::nanos;
+use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -76,5 +79,66 @@ fn park(duration: Duration, cancel: &CancelToken) -> Waited {
             return Waited::Fully;
         }
         thread::park_timeout(rest);
+    }
+}
+
+thread_local! {
+    /// How long calls on this thread have blocked it while the time of its tokio runtime was paused.
+    static BLOCKED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of calls that have such a time. All others do not read it.
+static BLOCKED_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns by how much the system clock is late on this thread.
+#[inline]
+pub(super) fn blocked_nanos() -> u64 {
+    if BLOCKED_CALLS.load(Ordering::Relaxed) == 0 { 0 } else { BLOCKED.get() }
+}
+
+/// The waits of a call that blocks its thread. The time of a paused tokio runtime stands still while its thread is blocked; for the
+/// policies of this call, it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct BlockingWaits {
+    /// What to restore at the end, if this call has changed it.
+    before: Option<u64>,
+}
+
+impl BlockingWaits {
+    /// Waits until this moment, or until this thread is unparked.
+    #[expect(clippy::disallowed_methods, reason = "a blocking call asked to wait in this thread")]
+    pub(crate) fn until(&mut self, at: Moment, clock: &Clock) {
+        if at == Moment::NEVER {
+            return thread::park();
+        }
+        let now = clock.now();
+        if clock.is_manual() {
+            clock.wait_blocking(at.since(now), None);
+            return;
+        }
+        let started = std::time::Instant::now();
+        thread::park_timeout(at.since(now));
+        if clock.is_system() && clock.now() == now {
+            self.add(started.elapsed());
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, waited: Duration) {
+        let before = BLOCKED.get();
+        if self.before.is_none() {
+            BLOCKED_CALLS.fetch_add(1, Ordering::Relaxed);
+            self.before = Some(before);
+        }
+        BLOCKED.set(before.saturating_add(nanos(waited)));
+    }
+}
+
+impl Drop for BlockingWaits {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            BLOCKED.set(before);
+            BLOCKED_CALLS.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }

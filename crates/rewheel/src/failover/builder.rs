@@ -80,6 +80,10 @@ impl<T> FailoverBuilder<T> {
     }
 
     /// Sets the circuit breaker that each target gets.
+    ///
+    /// With [`open_for_retry_after`](CircuitBreakerBuilder::open_for_retry_after) it hears what a target asks for in answer to a
+    /// [`call`](super::Failover::call), or to a [`run`](super::Failover::run) of a policy without a retry. A pipeline inside
+    /// `run` has heard it already: put a breaker into that pipeline.
     #[must_use]
     pub fn circuit_breaker(mut self, breaker: CircuitBreakerBuilder) -> FailoverBuilder<T> {
         self.breaker = breaker;

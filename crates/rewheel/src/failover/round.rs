@@ -135,6 +135,9 @@ impl<'a, T, E> Round<'a, T, E> {
             Err(error) => error,
         };
         let (category, outcome) = (error.category(), outcome_of(&error));
+        if let (Some(delay), Some(Outcome::Failure)) = (error.retry_in(), outcome) {
+            permit.hear(delay);
+        }
         permit.finish(outcome);
         if let Some(outcome) = outcome {
             self.count(index, outcome == Outcome::Failure);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 mod ejecting;
+mod single;
 
 use super::Failover;
 use crate::{

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::pipeline::{InPipeline, Policies, Run};
 use crate::retry::marker::Async;
 use crate::retry::{Attempt, Call, HasHooks, Hooks, Judge, NoteGiveUp};
+use crate::sealed::Sealed;
 use std::fmt;
 use std::future::Future;
 
@@ -23,6 +24,10 @@ impl<F, J> Plain<F, J> {
         Plain { operation, judge }
     }
 }
+
+impl<F, J> Sealed for Plain<F, J> {}
+
+impl<F, J, H, P> Sealed for OfPipeline<F, J, H, P> {}
 
 impl<F, Fut, T, E, J> Tries for Plain<F, J>
 where

@@ -4,6 +4,7 @@ use super::Hedge;
 use crate::budget::RetryBudget;
 use crate::clock::{Moment, Sleep};
 use crate::observer::Event;
+use crate::sealed::Sealed;
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Makes the attempts of a hedged call. You do not need to name this trait.
-pub trait Tries {
+pub trait Tries: Sealed {
     /// The result of the call.
     type Output;
     /// One attempt.

@@ -7,6 +7,7 @@ use crate::classify::{Class, Classify, RetryAfter};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::pipeline::Pipeline;
 use crate::retry::Attempt;
+use crate::traced;
 use ::http::request::Parts as Head;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use bytes::Bytes;
@@ -229,7 +230,7 @@ where
         let shared = Arc::clone(&shared);
         async move { shared.attempt(attempt).await }
     };
-    policies.run(attempt).judge(move |result| judge(protocol, result)).await
+    traced::run(&policies, attempt, move |result| judge(protocol, result)).await
 }
 
 impl<S, B> Shared<S, B> {
@@ -251,6 +252,7 @@ impl<S, B> Shared<S, B> {
         let mut head = self.head.clone();
         let context = CallContext::of_attempt(attempt, self.retries, wall_clock());
         announce(&mut head.headers, &context);
+        traced::add_headers(&mut head.headers);
         if let (Protocol::Grpc, Some(left)) = (self.protocol, attempt.time_left()) {
             set_grpc_timeout(&mut head.headers, left);
         }

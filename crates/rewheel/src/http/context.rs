@@ -142,12 +142,10 @@ where
         };
         let limit = left.max(Duration::from_nanos(1));
         let timeout = Timeout::new(limit).clock(self.layer.clock.clone());
+        let started = self.layer.clock.now();
         Box::pin(async move {
-            match timeout.call(|| running).await.map_err(crate::Error::into_last) {
-                Ok(response) => Ok(response),
-                Err(Some(error)) => Err(error),
-                Err(None) => Ok(refused.response(is_grpc)),
-            }
+            let cut = timeout.cut(started, running).await;
+            cut.unwrap_or_else(|| Ok(refused.response(is_grpc)))
         })
     }
 }

@@ -163,6 +163,7 @@ pub enum Finished {
 
 /// Error of an idempotency store.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdempotencyStoreError {
     /// Temporary: wait and repeat.
     #[error(

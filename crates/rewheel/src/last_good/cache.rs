@@ -3,9 +3,10 @@
 use super::Freshness;
 use super::builder::LastGoodBuilder;
 use super::flight::{Flights, Joined, Lead};
+use super::limits::Limits;
 use crate::clock::Moment;
 use crate::duration::text;
-use crate::error::{Error, GiveUpReason, Refused};
+use crate::error::{Error, GiveUpReason};
 use crate::observer::Event;
 use crate::retry::block_on;
 use quick_cache::sync::Cache;
@@ -21,7 +22,8 @@ use std::time::Duration;
 ///
 /// - A value is returned without a call until its time to live is over.
 /// - If many callers miss the same key at the same time, one of them makes the call, and the others wait for its result. They
-///   also share its error. If that caller is cancelled or panics, another one makes the call.
+///   also share its error. If that caller is cancelled or panics, another one makes the call; also if the call was given up
+///   because of that caller's own limits: a deadline of its [`CallContext`](crate::CallContext), or a retry around it.
 /// - With [`stale_if_error`](LastGoodBuilder::stale_if_error), an old value is returned if a call fails. An error of the
 ///   category [`Rejected`](crate::Category::Rejected) is an answer of the called service, and is returned instead.
 /// - The number of keys is limited.
@@ -59,7 +61,14 @@ struct Stored<V> {
     at: Moment,
 }
 
-type Landed<V, E> = Result<Stored<V>, Error<Arc<E>>>;
+type Landed<V, E> = Result<Stored<V>, Failed<E>>;
+
+/// A failure that callers share.
+struct Failed<E> {
+    error: Error<Arc<E>>,
+    /// The limits of the caller that made the call, which ended it. A caller with wider ones may succeed.
+    limits: Limits,
+}
 
 /// A value of a [`LastGood`], which dereferences to it.
 #[derive(Debug)]
@@ -124,7 +133,7 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         Fut: Future<Output = Result<V, E>>,
         E: crate::Classify,
     {
-        self.get_or_run(key, async { operation().await.map_err(stopped) }).await
+        self.get_or_run(key, async { operation().await.map_err(Error::once) }).await
     }
 
     /// As [`get_or_call`](LastGood::get_or_call), for a call that has policies of its own: a call of a
@@ -161,12 +170,17 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         if let Some(good) = self.get(key) {
             return Ok(good);
         }
-        match self.shared.flights.join(key).await {
-            Joined::Landed(landed) => self.shared_result(key, landed),
-            Joined::Leads(lead) => match self.get(key) {
-                Some(good) => Ok(self.found(lead, good)),
-                None => self.finish(lead, call.await),
-            },
+        loop {
+            match self.shared.flights.join(key).await {
+                Joined::Landed(Err(failed)) if failed.limits.are_tighter_than_own() => {}
+                Joined::Landed(landed) => return self.shared_result(key, landed),
+                Joined::Leads(lead) => {
+                    return match self.get(key) {
+                        Some(good) => Ok(self.found(lead, good)),
+                        None => self.finish(lead, call.await),
+                    };
+                }
+            }
         }
     }
 
@@ -194,7 +208,7 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         K: Borrow<Q>,
         E: crate::Classify,
     {
-        self.get_or_run_blocking(key, || operation().map_err(stopped))
+        self.get_or_run_blocking(key, || operation().map_err(Error::once))
     }
 
     pub(super) fn get_or_run_blocking<Q>(
@@ -209,12 +223,17 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
         if let Some(good) = self.get(key) {
             return Ok(good);
         }
-        match block_on(self.shared.flights.join(key)) {
-            Joined::Landed(landed) => self.shared_result(key, landed),
-            Joined::Leads(lead) => match self.get(key) {
-                Some(good) => Ok(self.found(lead, good)),
-                None => self.finish(lead, call()),
-            },
+        loop {
+            match block_on(self.shared.flights.join(key)) {
+                Joined::Landed(Err(failed)) if failed.limits.are_tighter_than_own() => {}
+                Joined::Landed(landed) => return self.shared_result(key, landed),
+                Joined::Leads(lead) => {
+                    return match self.get(key) {
+                        Some(good) => Ok(self.found(lead, good)),
+                        None => self.finish(lead, call()),
+                    };
+                }
+            }
         }
     }
 
@@ -282,7 +301,8 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
                     // Only this caller cancelled: the lead passes to another one.
                     drop(lead);
                 } else {
-                    lead.crash(Err(error.clone()));
+                    let limits = Limits::that_ended(&error);
+                    lead.crash(Err(Failed { error: error.clone(), limits }));
                 }
                 self.stale_or(&key, error)
             }
@@ -305,7 +325,7 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
                 let age = self.shared.settings.clock.now().since(stored.at);
                 Ok(self.served(stored, Freshness::Shared, age))
             }
-            Err(error) => self.stale_or(key, error),
+            Err(failed) => self.stale_or(key, failed.error),
         }
     }
 
@@ -340,12 +360,6 @@ impl<K: Hash + Eq + Clone, V, E> LastGood<K, V, E> {
     }
 }
 
-fn stopped<E: crate::Classify>(error: E) -> Error<E> {
-    let category = error.classify().category;
-    let refused = Refused::new(GiveUpReason::Stopped, None);
-    Error::new(refused, 1, Duration::ZERO, Some(error)).with_category(Some(category))
-}
-
 impl<V> Deref for Good<V> {
     type Target = V;
 
@@ -366,6 +380,12 @@ impl<V> Clone for Good<V> {
 impl<V> Clone for Stored<V> {
     fn clone(&self) -> Stored<V> {
         Stored { value: Arc::clone(&self.value), at: self.at }
+    }
+}
+
+impl<E> Clone for Failed<E> {
+    fn clone(&self) -> Failed<E> {
+        Failed { error: self.error.clone(), limits: self.limits }
     }
 }
 

@@ -289,8 +289,9 @@ impl<K: Hash + Eq, R> Lead<'_, K, R> {
     pub(super) fn crash(mut self, result: R) {
         if lock(&self.member.flight.0).leaders == self.serial {
             self.is_over = true;
-            self.end(Phase::Landed(result));
+            // First: one that does not accept the failure joins again, and must not find this flight.
             self.member.take_down();
+            self.end(Phase::Landed(result));
         }
     }
 

@@ -69,7 +69,7 @@ impl Observer for LogObserver {
                 let (reason, elapsed_ms) = (why.as_str(), millis(elapsed));
                 warn!(target: TARGET, name, reason, attempts, elapsed_ms, "call gave up");
             }
-            Event::LimitChanged { name, from, to } if from != to => {
+            Event::LimitChanged { name, from, to, .. } if from != to => {
                 debug!(target: TARGET, name, from, to, "adaptive limit changed");
             }
             Event::LimitChanged { .. } => {}
@@ -99,7 +99,7 @@ impl Observer for LogObserver {
                 let ejected_for_ms = millis(ejected_for);
                 warn!(target: TARGET, name, ejected = target, ejected_for_ms, "target ejected");
             }
-            Event::BreakerChanged { name, from, to } => {
+            Event::BreakerChanged { name, from, to, .. } => {
                 let from = from.as_str();
                 match to {
                     BreakerState::Open => {

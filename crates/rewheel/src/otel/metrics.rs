@@ -1,12 +1,12 @@
 //! OpenTelemetry metrics of policies.
 
+use super::names::{Latest, Names};
 use crate::breaker::BreakerState;
 use crate::error::GiveUpReason;
 use crate::observer::{Event, Observer};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter as OtelMeter};
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Buckets in seconds, from a millisecond to five minutes.
@@ -24,6 +24,7 @@ const ATTEMPTS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0];
 /// assert!(names.contains(&"retry.attempts") && names.contains(&"queue.wait_time"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Meter {
     /// Name of the instrument.
     pub name: &'static str,
@@ -39,7 +40,7 @@ pub struct Meter {
 
 impl Meter {
     /// Every instrument.
-    pub const ALL: [Meter; 24] = [
+    pub const ALL: &'static [Meter] = &[
         RETRY_ATTEMPTS,
         RETRY_SUCCESSES,
         RETRY_FAILURES,
@@ -108,7 +109,7 @@ const RETRY_FINAL: Meter = Meter::new(
 const BREAKER_STATE: Meter = Meter::new(
     ("circuit_breaker.state", "gauge", "{state}"),
     &[],
-    "State of the breaker: 0 closed, 1 open, 2 half open.",
+    "State of the breaker: 0 closed, 1 open, 2 half open. Not for the breakers of a keyed set.",
 );
 const BREAKER_TRANSITIONS: Meter = Meter::new(
     ("circuit_breaker.transitions", "counter", "{transition}"),
@@ -230,6 +231,8 @@ pub struct Metrics {
     throttled: Counter<u64>,
     chaos: Counter<u64>,
     names: Names,
+    latest_states: Latest,
+    latest_limits: Latest,
     duration: Histogram<f64>,
     wait: Histogram<f64>,
     hedge_started: Counter<u64>,
@@ -242,15 +245,26 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates the instruments.
+    /// Creates the instruments, with the names of [`Meter::ALL`].
     pub fn new(meter: &OtelMeter) -> Arc<Metrics> {
+        Metrics::with_prefix(meter, "")
+    }
+
+    /// As [`new`](Metrics::new), with this text before each name, such as `shop.`: for a program that has metrics of its own with
+    /// names such as `request.duration`.
+    pub fn with_prefix(meter: &OtelMeter, prefix: &str) -> Arc<Metrics> {
+        let named = |told: Meter| format!("{prefix}{}", told.name);
         let count = |told: Meter| {
-            let builder = meter.u64_counter(told.name).with_unit(told.unit);
+            let builder = meter.u64_counter(named(told)).with_unit(told.unit);
             builder.with_description(told.help).build()
         };
         let seconds = |told: Meter| {
-            let builder = meter.f64_histogram(told.name).with_boundaries(SECONDS.to_vec());
+            let builder = meter.f64_histogram(named(told)).with_boundaries(SECONDS.to_vec());
             builder.with_unit(told.unit).with_description(told.help).build()
+        };
+        let gauge = |told: Meter| {
+            let builder = meter.u64_gauge(named(told)).with_unit(told.unit);
+            builder.with_description(told.help).build()
         };
         Arc::new(Metrics {
             attempts: count(RETRY_ATTEMPTS),
@@ -258,30 +272,24 @@ impl Metrics {
             failures: count(RETRY_FAILURES),
             backoff: seconds(RETRY_BACKOFF),
             final_attempt: meter
-                .u64_histogram(RETRY_FINAL.name)
+                .u64_histogram(named(RETRY_FINAL))
                 .with_boundaries(ATTEMPTS.to_vec())
                 .with_unit(RETRY_FINAL.unit)
                 .with_description(RETRY_FINAL.help)
                 .build(),
-            state: meter
-                .u64_gauge(BREAKER_STATE.name)
-                .with_unit(BREAKER_STATE.unit)
-                .with_description(BREAKER_STATE.help)
-                .build(),
+            state: gauge(BREAKER_STATE),
             transitions: count(BREAKER_TRANSITIONS),
             rejections: count(BREAKER_REJECTIONS),
             allowed: count(LIMIT_ALLOWED),
             rejected: count(LIMIT_REJECTED),
             bulkhead_rejected: count(BULKHEAD_REJECTED),
-            limit: meter
-                .u64_gauge(ADAPTIVE_LIMIT.name)
-                .with_unit(ADAPTIVE_LIMIT.unit)
-                .with_description(ADAPTIVE_LIMIT.help)
-                .build(),
+            limit: gauge(ADAPTIVE_LIMIT),
             limit_rejected: count(ADAPTIVE_REJECTED),
             throttled: count(THROTTLE_REJECTED),
             chaos: count(CHAOS_INJECTED),
             names: Names::default(),
+            latest_states: Latest::default(),
+            latest_limits: Latest::default(),
             duration: seconds(REQUEST_DURATION),
             wait: seconds(QUEUE_WAIT),
             hedge_started: count(HEDGE_STARTED),
@@ -334,13 +342,14 @@ impl Metrics {
         }
     }
 
-    fn is_in(&self, name: &str, state: BreakerState) {
+    fn is_in(&self, name: &str, state: BreakerState, serial: u64) {
         let number = match state {
             BreakerState::Closed => 0,
             BreakerState::Open => 1,
             BreakerState::HalfOpen => 2,
         };
-        self.state.record(number, &[self.names.label(name)]);
+        let record = || self.state.record(number, &[self.names.label(name)]);
+        self.latest_states.unless_old(name, serial, record);
     }
 
     fn admitted(&self, name: &str, by: GiveUpReason, waited: Duration) {
@@ -376,15 +385,19 @@ impl Observer for Metrics {
             }
             Event::Refused { name, why, .. } => self.refused(name, why),
             Event::Admitted { name, by, waited } => self.admitted(name, by, waited),
-            Event::BreakerBuilt { name, state } => self.is_in(name, state),
-            Event::LimitChanged { name, to, .. } => {
-                self.limit.record(to as u64, &[self.names.label(name)]);
+            Event::BreakerBuilt { name, state, serial } => self.is_in(name, state, serial),
+            Event::LimitChanged { name, to, serial, .. } => {
+                let record = || self.limit.record(to as u64, &[self.names.label(name)]);
+                self.latest_limits.unless_old(name, serial, record);
             }
             Event::ChaosInjected { name, fault } => {
                 self.chaos.add(1, &[self.names.label(name), KeyValue::new("fault", fault)]);
             }
-            Event::BreakerChanged { name, from, to } => {
-                self.is_in(name, to);
+            Event::BreakerChanged { name, from, to, keyed, serial } => {
+                // The breakers of a keyed set have one name: the state of one would hide those of the others.
+                if !keyed {
+                    self.is_in(name, to, serial);
+                }
                 let between =
                     [KeyValue::new("from", from.as_str()), KeyValue::new("to", to.as_str())];
                 let [from, to] = between;
@@ -418,31 +431,4 @@ impl Observer for Metrics {
 /// A failover has at most 64 targets.
 fn target_label(target: usize) -> KeyValue {
     KeyValue::new("target", i64::try_from(target).unwrap_or(i64::MAX))
-}
-
-/// The label `name` of each name, so that an event does not allocate.
-#[derive(Debug, Default)]
-struct Names {
-    known: RwLock<HashMap<Box<str>, KeyValue>>,
-}
-
-impl Names {
-    /// Names come from code, so there are few. Beyond this number, labels are created each time.
-    const KNOWN_MAX: usize = 1_000;
-
-    fn label(&self, name: &str) -> KeyValue {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(label) = known.get(name) {
-            // Shared text: a clone only counts.
-            return label.clone();
-        }
-        let is_full = known.len() >= Names::KNOWN_MAX;
-        drop(known);
-        let label = KeyValue::new("name", Arc::<str>::from(name));
-        if !is_full {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(name.into(), label.clone());
-        }
-        label
-    }
 }

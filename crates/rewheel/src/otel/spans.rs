@@ -1,7 +1,9 @@
 //! `tracing` spans of calls.
 
+#[cfg(any(feature = "http", feature = "reqwest"))]
+use crate::classify::Class;
 use crate::classify::Classify;
-use crate::error::Error;
+use crate::error::{Error, GiveUpReason};
 use crate::observer::{Event, Observer};
 use crate::pipeline::Pipeline;
 use crate::retry::marker::{Async, Blocking, Invoke};
@@ -9,7 +11,7 @@ use crate::retry::{Attempt, Call, Hooks, Judge, Options, Setup};
 use std::fmt::Display;
 use std::future::{Future, IntoFuture as _};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracing::field::Empty;
 use tracing::instrument::Instrumented;
@@ -26,6 +28,8 @@ pub(crate) struct Trace {
     attempt: Mutex<Span>,
     attempts: AtomicU32,
     delay_ms: AtomicU64,
+    /// Why the call was given up, also if it returns a value.
+    gave_up: OnceLock<GiveUpReason>,
     before: Option<Arc<dyn Observer>>,
 }
 
@@ -55,13 +59,16 @@ impl Trace {
         if span.is_disabled() {
             return None;
         }
-        span.record("otel.name", name);
+        if !name.is_empty() {
+            span.record("otel.name", name);
+        }
         span.record("retry.max_attempts", i64::from(attempts_max));
         Some(Arc::new(Trace {
             span,
             attempt: Mutex::new(Span::none()),
             attempts: AtomicU32::new(0),
             delay_ms: AtomicU64::new(0),
+            gave_up: OnceLock::new(),
             before,
         }))
     }
@@ -78,6 +85,8 @@ impl Trace {
             target: TARGET,
             parent: &self.span,
             "attempt",
+            // What the attempts do is a call of another service; the span of the whole call is internal.
+            otel.kind = "client",
             otel.status_code = Empty,
             retry.current_attempt = i64::from(number),
             retry.error_classification = Empty,
@@ -85,6 +94,17 @@ impl Trace {
         );
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = span.clone();
         span
+    }
+
+    /// Makes an attempt in its span.
+    fn follow<Fut: Future>(
+        &self,
+        attempt: Attempt,
+        call: impl FnOnce() -> Fut,
+    ) -> Instrumented<Fut> {
+        let span = self.begin_attempt(attempt);
+        let future = span.in_scope(call);
+        future.instrument(span)
     }
 
     fn end_attempt(&self) {
@@ -101,28 +121,41 @@ impl Trace {
             parent: &self.span,
             Level::DEBUG,
             { retry.current_attempt = number, retry.delay_ms = millis },
-            "retry.wait"
+            "retry.backoff"
         );
     }
 
     /// Ends the span with the result of the call.
     pub(crate) fn end<T, E: Display>(&self, result: &Result<T, Error<E>>) {
+        self.end_without_text(result);
+        if let Err(error) = result
+            && let Some(last) = error.last()
+        {
+            self.span.record("retry.last_error", last.to_string());
+        }
+    }
+
+    /// As [`end`](Trace::end), for errors that have no text.
+    pub(crate) fn end_without_text<T, E>(&self, result: &Result<T, Error<E>>) {
         self.end_attempt();
         let attempts = i64::from(self.attempts.load(Ordering::Relaxed));
         self.span.record("retry.current_attempt", attempts);
         self.span.record("retry.final_attempt", attempts);
         let waited = number(self.delay_ms.load(Ordering::Relaxed));
         self.span.record("retry.total_delay_ms", waited);
-        self.span.record("retry.success", result.is_ok());
-        let Err(error) = result else { return };
-        let category = error.category().as_str();
-        self.span.record("retry.failure_reason", error.reason().as_str());
-        self.span.record("retry.error_classification", category);
-        self.span.record("error.type", category);
+        let failed = match result {
+            Ok(_) => self.gave_up.get().copied(),
+            Err(error) => Some(error.reason()),
+        };
+        self.span.record("retry.success", failed.is_none());
+        let Some(reason) = failed else { return };
+        self.span.record("retry.failure_reason", reason.as_str());
         self.span.record("otel.status_code", "error");
-        self.span.record("otel.status_description", error.reason().as_str());
-        if let Some(last) = error.last() {
-            self.span.record("retry.last_error", last.to_string());
+        self.span.record("otel.status_description", reason.as_str());
+        if let Err(error) = result {
+            let category = error.category().as_str();
+            self.span.record("retry.error_classification", category);
+            self.span.record("error.type", category);
         }
     }
 }
@@ -140,9 +173,11 @@ impl Observer for Trace {
                 attempt.record("otel.status_code", "error");
             }
             Event::Retrying { attempt, delay, .. } => self.wait(attempt, delay),
+            Event::GaveUp { why, .. } => {
+                let _ = self.gave_up.set(why);
+            }
             Event::RetrySuppressed { .. }
             | Event::Succeeded { .. }
-            | Event::GaveUp { .. }
             | Event::Refused { .. }
             | Event::Admitted { .. }
             | Event::BreakerBuilt { .. }
@@ -197,11 +232,7 @@ where
         let call = self.observer(told, Arc::clone(&trace) as Arc<dyn Observer>);
         let call = call.around::<_, Async<Attempt, Instrumented<Fut>, T, E>>(|mut operation| {
             let trace = &trace;
-            move |attempt: Attempt| {
-                let span = trace.begin_attempt(attempt);
-                let future = span.in_scope(|| operation.invoke(attempt));
-                future.instrument(span)
-            }
+            move |attempt: Attempt| trace.follow(attempt, || operation.invoke(attempt))
         });
         let result = call.into_future().instrument(trace.span()).await;
         trace.end(&result);
@@ -268,13 +299,33 @@ impl Pipeline {
         };
         // A separate plan, so that the trace receives only the events of this call.
         let own = self.clone().observer(Arc::clone(&trace) as Arc<dyn Observer>);
-        let follow = |attempt: Attempt| {
-            let span = trace.begin_attempt(attempt);
-            let future = span.in_scope(|| operation(attempt));
-            future.instrument(span)
-        };
+        let follow = |attempt: Attempt| trace.follow(attempt, || operation(attempt));
         let result = own.run(follow).into_future().instrument(trace.span()).await;
         trace.end(&result);
+        result
+    }
+
+    /// As [`run_traced`](Pipeline::run_traced), with a judge.
+    #[cfg(any(feature = "http", feature = "reqwest"))]
+    pub(crate) async fn run_judged_traced<F, Fut, T, E, J>(
+        &self,
+        mut operation: F,
+        judge: J,
+    ) -> Result<T, Error<E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        J: FnMut(&Result<T, E>) -> Class,
+    {
+        let (name, attempts_max, before) = self.for_trace();
+        let Some(trace) = Trace::begin(name, attempts_max, before) else {
+            return self.run(operation).judge(judge).await;
+        };
+        let own = self.clone().observer(Arc::clone(&trace) as Arc<dyn Observer>);
+        let follow = |attempt: Attempt| trace.follow(attempt, || operation(attempt));
+        let run = own.run(follow).judge(judge).into_future();
+        let result = run.instrument(trace.span()).await;
+        trace.end_without_text(&result);
         result
     }
 }

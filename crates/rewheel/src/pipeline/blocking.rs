@@ -5,13 +5,12 @@ use super::call::InPipeline;
 use super::keyed::Policies;
 use super::machine::{Machine, Need};
 use crate::cancel::{CancelToken, Cancelled};
-use crate::clock::{Moment, ThreadWaker};
+use crate::clock::{BlockingWaits, ThreadWaker};
 use crate::error::Error;
 use crate::nesting::InsideBlocking;
 use crate::retry::marker::Blocking;
 use crate::retry::{Attempt, Blocks, Call, Hooks, Judge};
 use std::task::Waker;
-use std::thread;
 
 /// Releases everything that the run holds, also if the operation panics.
 struct Running<'a> {
@@ -48,7 +47,7 @@ where
         let mut running = Running { plan, machine: Machine::new() };
         let machine = &mut running.machine;
         machine.note_start(plan);
-        let mut last = None;
+        let (mut last, mut waits) = (None, BlockingWaits::default());
         let mut need = if is_cancelled() {
             machine.cancel(plan)
         } else {
@@ -67,7 +66,7 @@ where
                 }
                 Need::Wait(_) if is_cancelled() => machine.cancel(plan),
                 Need::Wait(at) => {
-                    wait(plan, at);
+                    waits.until(at, &plan.clock);
                     let is_cancelled = is_cancelled();
                     if is_cancelled {
                         machine.cancel(plan)
@@ -112,17 +111,5 @@ where
 {
     fn make_call(self) -> Result<T, Error<E>> {
         self.call()
-    }
-}
-
-/// Waits until `at`, or until this thread is unparked.
-fn wait(plan: &Plan, at: Moment) {
-    let rest = at.since(plan.clock.now());
-    if at == Moment::NEVER {
-        thread::park();
-    } else if plan.clock.is_manual() {
-        plan.clock.wait_blocking(rest, None);
-    } else {
-        thread::park_timeout(rest);
     }
 }

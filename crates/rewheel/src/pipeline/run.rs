@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Invoke;
 use crate::retry::{Attempt, HasHooks, Hooks, Judge};
+use crate::sealed::Sealed;
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;
@@ -85,6 +86,8 @@ impl<P: Policies, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
         self
     }
 }
+
+impl<P: Policies, F, Fut, E, J, H> Sealed for Run<P, F, Fut, E, J, H> {}
 
 impl<P: Policies, F, Fut, E, J, H> HasHooks<H> for Run<P, F, Fut, E, J, H> {
     fn hooks(&self) -> &H {

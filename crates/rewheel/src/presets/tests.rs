@@ -86,7 +86,7 @@ fn a_retry_preset_repeats_an_attempt_that_hangs() {
 fn one_bad_request_does_not_stop_the_others() {
     for class in ServiceClass::ALL {
         let clock = ManualClock::new();
-        let pipeline = pipeline(&class, &clock);
+        let pipeline = pipeline(class, &clock);
         // Low traffic: a call every two seconds, and every tenth always fails.
         for request in 0..200_u32 {
             clock.advance(seconds(2));
@@ -103,7 +103,7 @@ fn one_bad_request_does_not_stop_the_others() {
 fn hanging_calls_open_the_breaker_and_hanging_probes_open_it_again() {
     for class in ServiceClass::ALL {
         let clock = ManualClock::new();
-        let pipeline = pipeline(&class, &clock);
+        let pipeline = pipeline(class, &clock);
         // Twenty at once, as under load: one after the other they would leave the window.
         let mut calls: Vec<_> = (0..class.calls_min)
             .map(|_| Box::pin(pipeline.run(|_| pending::<Result<(), Busy>>()).into_future()))
@@ -119,15 +119,40 @@ fn hanging_calls_open_the_breaker_and_hanging_probes_open_it_again() {
             class.name
         );
         for _ in 0..3 {
-            clock.advance(class.open_for);
+            clock.advance(class.open_for.mul_f64(1.1));
             let (error, attempts) = hang(&pipeline, &clock);
             assert_eq!(attempts, 1, "{}: {error:?}", class.name);
             let refused = call(&pipeline, &clock, Ok(())).unwrap_err();
             assert_eq!(refused.reason(), GiveUpReason::CircuitOpen, "{}", class.name);
         }
-        clock.advance(class.open_for);
+        clock.advance(class.open_for.mul_f64(1.1));
         assert_eq!(call(&pipeline, &clock, Ok(())), Ok(()), "{} does not recover", class.name);
         assert_eq!(call(&pipeline, &clock, Ok(())), Ok(()));
+    }
+}
+
+#[test]
+fn the_breakers_of_many_instances_do_not_probe_at_the_same_time() {
+    for class in ServiceClass::ALL {
+        let clock = ManualClock::new();
+        let mut waits: Vec<_> = (0..100)
+            .map(|seed| {
+                let random = Random::seeded(seed);
+                let breaker = class.circuit_breaker().clock(&clock).random(&random).build();
+                breaker.force_open();
+                breaker.snapshot().retry_in.unwrap()
+            })
+            .collect();
+        waits.sort_unstable();
+        let (first, last) = (waits[0], waits[99]);
+        assert!(first >= class.open_for.mul_f64(0.9) && last <= class.open_for.mul_f64(1.1));
+        assert!(
+            last - first > class.open_for.mul_f64(0.15),
+            "{}: {first:?} to {last:?}",
+            class.name
+        );
+        waits.dedup();
+        assert_eq!(waits.len(), 100, "{}", class.name);
     }
 }
 
@@ -135,7 +160,7 @@ fn hanging_calls_open_the_breaker_and_hanging_probes_open_it_again() {
 fn an_outage_under_load_costs_no_more_than_the_budget() {
     for class in ServiceClass::ALL {
         let clock = ManualClock::new();
-        let pipeline = pipeline(&class, &clock);
+        let pipeline = pipeline(class, &clock);
         let attempts = Cell::new(0_u64);
         // Too few calls fail for the breaker, so only the budget limits retries.
         let fails_every = 3 * (u64::from(class.retries) + 1);
@@ -166,7 +191,7 @@ fn a_class_is_read_from_a_config_file_by_its_name() {
     }
     for class in ServiceClass::ALL {
         let text = format!("{{\"class\": \"{}\"}}", class.name);
-        assert_eq!(serde_json::from_str::<Config>(&text).unwrap().class, class);
+        assert_eq!(serde_json::from_str::<Config>(&text).unwrap().class, *class);
     }
     let error = serde_json::from_str::<Config>("{\"class\": \"gold\"}").err().unwrap();
     let expected = "`gold` is not a service class: use one of `critical`, `standard`, `batch`";

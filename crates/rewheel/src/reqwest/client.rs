@@ -166,13 +166,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets whether requests contain the headers of [`CallContext`](crate::CallContext).
+    /// Sets whether requests contain the headers of [`CallContext`](crate::CallContext) and, with the feature `otel`, those of the
+    /// trace.
     pub fn announce(mut self, announce: Announce) -> ClientBuilder {
         self.announce = announce;
         self
     }
 
-    /// Reports events to an observer. The name of an event is the host.
+    /// Reports events of the calls, and of all policies that have no observer of their own, to an observer. The name of an event is
+    /// the host with its port: if the URLs come from users, metrics by name have as many series as there are hosts.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> ClientBuilder {
         self.template.observer = Some(observer);
         self

@@ -1,7 +1,7 @@
 //! The policies of each host.
 
-use crate::breaker::CircuitBreakerBuilder;
-use crate::budget::{RetryBudget, RetryBudgetBuilder};
+use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder};
+use crate::budget::RetryBudgetBuilder;
 use crate::bulkhead::BulkheadBuilder;
 use crate::clock::Clock;
 use crate::keyed::Keyed;
@@ -14,7 +14,7 @@ use crate::retry::Retry;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether requests contain the headers of [`CallContext`](crate::CallContext).
+/// Whether requests contain the headers of [`CallContext`](crate::CallContext) and, with the feature `otel`, of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Announce {
@@ -68,25 +68,30 @@ impl Template {
             pipeline = pipeline.observer(Arc::clone(observer));
         }
         pipeline = pipeline.retry(self.retry);
+        // A policy of the caller's own may have an observer of its own.
         let clock = || self.clock.clone();
+        let observer = self.observer.as_ref();
         if let Some(limiter) = self.limiter.clone() {
-            let limiter = limiter.clock(clock()).named(name()).build();
-            pipeline = pipeline.rate_limiter(&limiter);
+            let limiter = limiter.observer_if_none(observer).clock(clock()).named(name());
+            pipeline = pipeline.rate_limiter(&limiter.build());
         }
         if let Some(bulkhead) = self.bulkhead.clone() {
-            let bulkhead = bulkhead.clock(clock()).named(name()).build();
-            pipeline = pipeline.bulkhead(&bulkhead);
+            let bulkhead = bulkhead.observer_if_none(observer).clock(clock()).named(name());
+            pipeline = pipeline.bulkhead(&bulkhead.build());
         }
-        if let Some(breaker) = self.breaker.clone() {
-            let breaker = breaker.clock(clock()).random(&self.random).named(name()).build();
-            pipeline = pipeline.circuit_breaker(&breaker);
+        let breaker = self.breaker.clone().map(|breaker| {
+            let breaker = breaker.observer_if_none(observer).clock(clock()).named(name());
+            breaker.random(&self.random).build_unreported()
+        });
+        if let Some(breaker) = &breaker {
+            pipeline = pipeline.circuit_breaker(breaker);
         }
         pipeline = pipeline.attempt_timeout(self.attempt_timeout);
-        let budget = self.budget.clone().map(|budget| budget.clock(clock()).named(name()).build());
-        if let Some(budget) = &budget {
-            pipeline = pipeline.retry_budget(budget);
+        if let Some(budget) = self.budget.clone() {
+            let budget = budget.observer_if_none(observer).clock(clock()).named(name());
+            pipeline = pipeline.retry_budget(&budget.build());
         }
-        Policies { once: pipeline.without_retry(), repeating: pipeline, budget }
+        Policies { once: pipeline.without_retry(), repeating: pipeline, breaker }
     }
 }
 
@@ -96,7 +101,7 @@ pub(super) struct Policies {
     pub(super) repeating: Pipeline,
     /// With one attempt, for requests that must not be sent again.
     pub(super) once: Pipeline,
-    pub(super) budget: Option<RetryBudget>,
+    breaker: Option<CircuitBreaker>,
 }
 
 /// The policies of all hosts; those of a host that was not called for the longest time make room for a new one.
@@ -112,8 +117,17 @@ impl Hosts {
     }
 
     pub(super) fn policies(&self, host: &str) -> Arc<Policies> {
-        let make = || Arc::new(self.template.build(host));
-        self.known.with(host, make, |_| false, |policies| Arc::clone(policies))
+        let mut built = false;
+        let make = || {
+            built = true;
+            Arc::new(self.template.build(host))
+        };
+        let policies = self.known.with(host, make, |_| false, |policies| Arc::clone(policies));
+        // An observer may use the client, so it is told after the lock is released.
+        if let Some(breaker) = policies.breaker.as_ref().filter(|_| built) {
+            breaker.machine().report_built();
+        }
+        policies
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,6 +6,7 @@ use crate::call_context::{CallContext, Retries, wall_clock};
 use crate::classify::{Category, Class, Classify, text_with_causes};
 use crate::error::{Error, GiveUpReason, Refused};
 use crate::retry::Attempt;
+use crate::traced;
 use ::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use ::reqwest::{Body, Method, Request, Response, ResponseBuilderExt};
 use serde::Serialize;
@@ -195,11 +196,11 @@ struct Call {
 
 impl Call {
     async fn run(self, request: Request) -> Result<Response, Error<RequestError>> {
-        let may_repeat = is_repeatable(&request) && request.try_clone().is_some();
-        let Policies { repeating, once, budget } = &*self.policies;
+        let Policies { repeating, once, .. } = &*self.policies;
+        let may_repeat =
+            repeating.may_repeat() && is_repeatable(&request) && request.try_clone().is_some();
         let pipeline = if may_repeat { repeating } else { once };
-        let has_budget = budget.as_ref().is_none_or(|budget| budget.balance() > 0);
-        let retries = Retries::of_call(may_repeat, has_budget);
+        let retries = Retries::of_call(may_repeat, pipeline.has_budget());
         let pipeline = match CallContext::current().and_then(|own| own.time_left(wall_clock())) {
             Some(Duration::ZERO) => {
                 return Err(Refused::new(GiveUpReason::Deadline, None).into());
@@ -215,6 +216,7 @@ impl Call {
                 let mut request = request?;
                 if call.client.announce == Announce::Always {
                     announce(request.headers_mut(), attempt, retries);
+                    traced::add_headers(request.headers_mut());
                 }
                 let response = call.client.http.execute(request).await?;
                 match call.bytes_max {
@@ -223,7 +225,7 @@ impl Call {
                 }
             }
         };
-        pipeline.run(attempt).judge(judge).await
+        traced::run(pipeline, attempt, judge).await
     }
 }
 

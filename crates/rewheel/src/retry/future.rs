@@ -8,6 +8,7 @@ use crate::cancel::Cancelled;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
 use crate::error::{Error, GiveUpReason};
+use crate::sealed::Sealed;
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -65,6 +66,8 @@ impl<F, A, Fut, E, J, H, O: Options> RetryFuture<F, A, Fut, E, J, H, O> {
         RetryFuture { operation, setup, state, judge, hooks, arguments: PhantomData }
     }
 }
+
+impl<F, A, Fut, E, J, H, O> Sealed for RetryFuture<F, A, Fut, E, J, H, O> {}
 
 impl<F, A, Fut, E, J, H, O> HasHooks<H> for RetryFuture<F, A, Fut, E, J, H, O> {
     fn hooks(&self) -> &H {

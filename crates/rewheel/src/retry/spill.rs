@@ -5,6 +5,7 @@ use super::{Call, Hooks, Retrying};
 use crate::classify::{Category, Class, Classify};
 use crate::clock::ThreadWaker;
 use crate::error::{Error, GiveUpReason, Refused};
+use crate::sealed::Sealed;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -92,7 +93,7 @@ impl<T, E, H: Hooks<T, E>> Hooks<T, E> for NoteGiveUp<H> {
 }
 
 /// The future of a call with these hooks. You do not need to name this trait.
-pub trait HasHooks<H> {
+pub trait HasHooks<H>: Sealed {
     #[doc(hidden)]
     fn hooks(&self) -> &H;
 }
@@ -108,6 +109,7 @@ pub enum SpillOutcome<T, R> {
 
 /// Error: a call failed, and could not be stored as a job.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SpillError<E, S> {
     /// Why the call was given up.
     pub call: Error<E>,
@@ -246,8 +248,10 @@ where
     }
 }
 
+impl<F, A, T, E, J, H, S> Sealed for Call<F, Blocking<A, T, E>, J, H, S> {}
+
 /// A [`Call`] of a blocking operation. You do not need to name this trait.
-pub trait Blocks<T, E> {
+pub trait Blocks<T, E>: Sealed {
     #[doc(hidden)]
     fn make_call(self) -> Result<T, Error<E>>;
 }

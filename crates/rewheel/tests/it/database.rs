@@ -10,6 +10,10 @@ mod sqlite;
 mod sqlx;
 #[cfg(feature = "mysql-async")]
 mod mysql;
+#[cfg(feature = "test-mysql")]
+mod mysql_server;
+#[cfg(feature = "test-redis")]
+mod redis_server;
 #[cfg(feature = "test-postgres")]
 mod postgres;
 mod transactions;

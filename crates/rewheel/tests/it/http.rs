@@ -11,7 +11,8 @@ use rewheel::http::{
     AtDeadline, CallContextLayer, HttpPipelineLayer, RateLimitLayer, Repeatable, ShedLayer,
 };
 use rewheel::{
-    Bulkhead, CallContext, ManualClock, Pipeline, RateLimiter, Retries, Retry, millis, seconds,
+    AdaptiveLimit, Bulkhead, CallContext, ManualClock, Pipeline, RateLimiter, Retries, Retry,
+    millis, seconds,
 };
 use std::convert::Infallible;
 use std::future::pending;
@@ -160,6 +161,59 @@ async fn requests_above_the_limit_are_shed_and_slots_come_back() {
         assert_eq!(problem(shed).await, (503, "overloaded".to_owned()));
     }
     assert_eq!(slots.free(), 1, "a request that is dropped keeps its slot");
+    assert_eq!(get("/").await.unwrap().status(), StatusCode::OK);
+}
+
+/// Returns the limit of a server after many requests, one at a time, that it answers with this status.
+async fn limit_after(status: u16) -> usize {
+    let clock = ManualClock::new();
+    let slots = AdaptiveLimit::between(1, 2).initial(2).clock(&clock).build();
+    let handler = async move || {
+        clock.advance(millis(20));
+        StatusCode::from_u16(status).unwrap()
+    };
+    let app = Router::new().route("/", get(handler)).layer(ShedLayer::adaptive(&slots));
+    let server = Server::start(app).await;
+    for _ in 0..60 {
+        let response = reqwest_free_get(&server, "").await;
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+    }
+    assert_eq!(slots.in_use(), 0);
+    slots.limit()
+}
+
+#[tokio::test]
+async fn statuses_that_mean_too_much_load_lower_an_adaptive_limit() {
+    for (status, limit) in [(200, 2), (404, 2), (429, 2), (500, 2), (503, 1), (504, 1)] {
+        assert_eq!(limit_after(status).await, limit, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn requests_above_an_adaptive_limit_are_shed_and_slots_come_back() {
+    let slots = AdaptiveLimit::between(1, 1).build();
+    let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (signal, wait) = (Arc::clone(&started), Arc::clone(&go_on));
+    let handler = async move || {
+        signal.notify_one();
+        wait.notified().await;
+    };
+    let app = Router::new()
+        .route("/slow", get(handler))
+        .route("/", get(|| async {}))
+        .layer(ShedLayer::adaptive(&slots));
+    let get = |uri: &str| app.clone().oneshot(Request::get(uri).body(Body::empty()).unwrap());
+    {
+        let mut slow = std::pin::pin!(get("/slow"));
+        tokio::select! {
+            _ = &mut slow => panic!("the request waits"),
+            () = started.notified() => {}
+        }
+        let shed = get("/").await.unwrap();
+        assert_eq!(shed.headers()["retry-after"], "1");
+        assert_eq!(problem(shed).await, (503, "overloaded".to_owned()));
+    }
+    assert_eq!((slots.in_use(), slots.baseline()), (0, None), "a dropped request does not count");
     assert_eq!(get("/").await.unwrap().status(), StatusCode::OK);
 }
 

@@ -66,7 +66,7 @@ impl Observer for Admissions {
     fn observe(&self, event: &Event<'_>) {
         let said = match event {
             Event::Admitted { name, by, waited } => format!("{name}: {by:?}, {waited:?}"),
-            Event::BreakerBuilt { name, state } => format!("{name}: built {state}"),
+            Event::BreakerBuilt { name, state, .. } => format!("{name}: built {state}"),
             _ => "something else".to_owned(),
         };
         self.0.lock().unwrap().push(said);

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+#[cfg(feature = "axum")]
+mod passing;
+
 use opentelemetry::Value;
 use opentelemetry::metrics::MeterProvider as _;
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::trace::{SpanKind, TracerProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
@@ -17,6 +20,8 @@ use rewheel::{
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -76,7 +81,9 @@ fn check_retried(spans: &[SpanData], name: &str) {
     ];
     assert_said(call, &expected);
     assert!(!attributes(call).contains_key("retry.failure_reason"));
+    assert_eq!(call.span_kind, SpanKind::Internal);
     for attempt in [first, second] {
+        assert_eq!(attempt.span_kind, SpanKind::Client);
         assert_eq!(
             (&*attempt.name, attempt.parent_span_id),
             ("attempt", call.span_context.span_id())
@@ -91,7 +98,7 @@ fn check_retried(spans: &[SpanData], name: &str) {
     assert_said(second, &[("retry.current_attempt", "2")]);
     assert!(!attributes(second).contains_key("error.type"));
     let [wait] = &call.events.events[..] else { panic!("{call:?}") };
-    assert_eq!(wait.name, "retry.wait");
+    assert_eq!(wait.name, "retry.backoff");
     let delay = wait.attributes.iter().find(|said| said.key.as_str() == "retry.delay_ms");
     assert_eq!(delay.map(|said| said.value.clone()), Some(Value::I64(250)));
     assert!(first.end_time <= wait.timestamp && wait.timestamp <= second.start_time);
@@ -199,6 +206,120 @@ fn the_state_of_a_breaker_is_reported_before_its_first_change() {
     });
     assert_eq!(heard.get("circuit_breaker.state").map(|(_, value)| *value), Some(0.0), "{heard:?}");
     assert_eq!(heard.len(), 1, "{heard:?}");
+}
+
+#[test]
+fn the_state_of_one_key_is_not_the_state_of_the_set() {
+    let heard = metrics(|meter| {
+        let per_host = CircuitBreaker::consecutive(1).named("hosts").observer(Metrics::new(meter));
+        let per_host = per_host.keyed::<u32>(9);
+        per_host.get(&1).force_open();
+        per_host.get(&2).force_open();
+        per_host.get(&2).reset();
+    });
+    assert!(!heard.contains_key("circuit_breaker.state"), "{heard:?}");
+    assert_eq!(heard["circuit_breaker.transitions"].1, 3.0);
+}
+
+/// Holds the first event of a kind back until it is told to go on.
+#[derive(Debug)]
+struct Late {
+    metrics: Arc<Metrics>,
+    is_held: fn(&Event<'_>) -> bool,
+    /// Told when the event is held, and waited for until it may go on.
+    held: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Observer for Late {
+    fn observe(&self, event: &Event<'_>) {
+        if (self.is_held)(event) {
+            // The lock is free again while it waits.
+            let held = self.held.lock().unwrap().take();
+            if let Some((held, go_on)) = held {
+                held.send(()).unwrap();
+                go_on.recv().unwrap();
+            }
+        }
+        self.metrics.observe(event);
+    }
+}
+
+/// Makes two changes in two threads, of which the first is reported last. Returns what the gauge says in the end.
+fn reported_late(
+    gauge: &str,
+    is_held: fn(&Event<'_>) -> bool,
+    work: impl FnOnce(Arc<Late>) -> [Box<dyn FnOnce() + Send>; 2],
+) -> f64 {
+    let heard = metrics(|meter| {
+        let (tell_held, held) = channel();
+        let (go_on, may_go_on) = channel();
+        let metrics = Metrics::new(meter);
+        let late = Late { metrics, is_held, held: Mutex::new(Some((tell_held, may_go_on))) };
+        let [first, second] = work(Arc::new(late));
+        let thread = std::thread::spawn(first);
+        held.recv().unwrap();
+        second();
+        go_on.send(()).unwrap();
+        thread.join().unwrap();
+    });
+    heard[gauge].1
+}
+
+fn one_of_two() -> (AdaptiveLimit, ManualClock) {
+    let clock = ManualClock::new();
+    (AdaptiveLimit::between(1, 2).initial(2).clock(&clock).build(), clock)
+}
+
+fn call(limit: &AdaptiveLimit, clock: &ManualClock, failed: bool) {
+    let permit = limit.try_acquire().unwrap();
+    clock.advance(millis(20));
+    if failed { permit.failure() } else { permit.success() }
+}
+
+#[test]
+fn a_change_that_is_reported_late_does_not_hide_a_later_one() {
+    let opens = |event: &Event<'_>| matches!(event, Event::BreakerChanged { .. });
+    let state = reported_late("circuit_breaker.state", opens, |observer| {
+        let breaker = CircuitBreaker::consecutive(1).named("bank").observer(observer).build();
+        let same = breaker.clone();
+        [Box::new(move || breaker.force_open()), Box::new(move || same.reset())]
+    });
+    assert_eq!(state, 0.0, "the breaker is closed");
+
+    let grows =
+        |event: &Event<'_>| matches!(event, Event::LimitChanged { from, to, .. } if from != to);
+    let limit = reported_late("adaptive_limit.limit", grows, |observer| {
+        // The same calls lead to the same decisions.
+        let (fails, unobserved) = one_of_two();
+        let count = (1..).find(|_| {
+            call(&fails, &unobserved, true);
+            fails.limit() == 1
+        });
+        let clock = ManualClock::new();
+        let limit = AdaptiveLimit::between(1, 2).initial(2).named("bank").observer(observer);
+        let limit = limit.clock(&clock).build();
+        let (same, later) = (limit.clone(), clock.clone());
+        let first = move || (0..count.unwrap()).for_each(|_| call(&limit, &clock, true));
+        let second = move || {
+            while same.limit() == 1 {
+                call(&same, &later, false);
+            }
+        };
+        [Box::new(first), Box::new(second)]
+    });
+    assert_eq!(limit, 2.0);
+}
+
+#[test]
+fn a_prefix_is_put_before_each_name() {
+    let heard = metrics(|meter| {
+        let metrics = Metrics::with_prefix(meter, "shop.");
+        failing(0).retry(POLICY).observer("fetch", metrics.clone()).call().unwrap();
+        CircuitBreaker::consecutive(1).named("bank").observer(metrics).build();
+    });
+    assert!(heard.keys().all(|name| name.starts_with("shop.")), "{heard:?}");
+    assert!(heard.contains_key("shop.retry.attempts"), "{heard:?}");
+    assert!(heard.contains_key("shop.circuit_breaker.state"), "{heard:?}");
 }
 
 /// Policies that get a result from elsewhere: a second attempt, a fallback, a cache, another target.

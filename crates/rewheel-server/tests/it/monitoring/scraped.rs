@@ -130,7 +130,7 @@ async fn library(listener: TcpListener) {
         let count = SCRAPES.fetch_add(1, Ordering::Relaxed) + 1;
         let mut text = String::new();
         for meter in rewheel::otel::Meter::ALL {
-            let name = series::library_name(&meter);
+            let name = series::library_name(meter);
             let labels: String =
                 meter.labels.iter().map(|label| format!(",{label}=\"some\"")).collect();
             let labels = format!("name=\"bank\"{labels}");

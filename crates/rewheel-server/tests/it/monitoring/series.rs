@@ -27,7 +27,7 @@ pub(super) fn of_engine() -> Known {
 pub(super) fn of_library() -> Known {
     let mut known = Known::new();
     for meter in rewheel::otel::Meter::ALL {
-        add(&mut known, &library_name(&meter), meter.form, meter.labels);
+        add(&mut known, &library_name(meter), meter.form, meter.labels);
     }
     for labels in known.values_mut() {
         labels.insert("name");

@@ -1,8 +1,8 @@
 //! What is returned, and from where.
 
 use crate::{
-    Category, Class, Classify, Error, Event, Freshness, GiveUpReason, Good, LastGood,
-    LastGoodBuilder, ManualClock, Observer, Pipeline, Retry, Retryable, millis, seconds,
+    Category, CircuitBreaker, Class, Classify, Error, Event, Freshness, GiveUpReason, Good,
+    LastGood, LastGoodBuilder, ManualClock, Observer, Pipeline, Retry, Retryable, millis, seconds,
 };
 use std::cell::Cell;
 use std::future::ready;
@@ -69,6 +69,18 @@ async fn after_a_failure_the_last_good_value_is_returned_for_a_while() {
     clock.advance(seconds(1));
     assert_eq!(ask(&cache, BUSY).await, Err(Failure::Busy));
     assert_eq!(ask(&cache, Ok(2)).await, Ok((2, Fetched)));
+}
+
+#[tokio::test]
+async fn an_answer_through_a_single_policy_is_an_answer_too() {
+    let clock = ManualClock::new();
+    let (cache, breaker) = (builder(&clock).build(), CircuitBreaker::consecutive(9).build());
+    cache.insert(7, 1);
+    clock.advance(seconds(61));
+    let reply = |reply: Reply| breaker.call(move || ready(reply));
+    let gone = seen(cache.get_or_run(&7, reply(Err(Failure::Gone))).await);
+    assert_eq!(gone, Err(Failure::Gone));
+    assert_eq!(seen(cache.get_or_run(&7, reply(BUSY)).await), Ok((1, Stale)));
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Many callers that want the same value at the same time.
 
 use crate::{
-    CancelToken, Freshness, GiveUpReason, Good, LastGood, ManualClock, Pipeline, Retry, millis,
-    seconds,
+    CallContext, CancelToken, Freshness, GiveUpReason, Good, LastGood, ManualClock, Pipeline,
+    Refused, Retries, Retry, seconds,
 };
 use futures_util::poll;
 use std::cell::Cell;
@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
+use std::time::SystemTime;
 
 type Cache = LastGood<u32, u32, io::Error>;
 type Answer = Result<Good<u32>, crate::Error<Arc<io::Error>>>;
@@ -139,6 +140,84 @@ async fn only_the_caller_that_cancelled_hears_of_it() {
     assert_eq!(*waiting.await.unwrap(), 2);
 }
 
+/// A failure after one attempt.
+fn given_up(why: GiveUpReason) -> crate::Error<io::Error> {
+    let last = io::Error::from(ErrorKind::ConnectionRefused);
+    crate::Error::new(Refused::new(why, None), 1, seconds(1), Some(last))
+}
+
+/// Fetches in this context and fails; returns whether another caller, in its own context, makes a call of its own.
+async fn is_fetched_again(
+    leader: CallContext,
+    why: GiveUpReason,
+    waiter: Option<CallContext>,
+) -> bool {
+    let cache = cache();
+    let fails = async {
+        tokio::task::yield_now().await;
+        Err(given_up(why))
+    };
+    let leads = leader.scope(cache.get_or_run(&7, fails));
+    let waits = cache.get_or_run(&7, ready(Ok(2)));
+    let waits = async {
+        match waiter {
+            Some(context) => context.scope(waits).await,
+            None => waits.await,
+        }
+    };
+    let (led, waited) = tokio::join!(leads, waits);
+    assert_eq!(led.unwrap_err().reason(), why);
+    assert_eq!(cache.fetches(), 0);
+    waited.is_ok()
+}
+
+#[tokio::test]
+async fn who_has_attempts_left_does_not_share_the_failure_of_a_caller_with_one() {
+    use GiveUpReason::{AttemptsExhausted, Nested};
+    let once = CallContext::new(1, Retries::Caller);
+    assert!(is_fetched_again(once, Nested, None).await);
+    assert!(is_fetched_again(once, Nested, Some(CallContext::new(1, Retries::Callee))).await);
+    assert!(!is_fetched_again(once, Nested, Some(once)).await, "it has one attempt, too");
+    assert!(!is_fetched_again(once, AttemptsExhausted, None).await, "not because of its limits");
+}
+
+#[tokio::test]
+async fn who_has_more_time_does_not_share_the_failure_of_a_caller_with_less() {
+    use GiveUpReason::{AttemptsExhausted, Deadline, Timeout};
+    let until = |time| {
+        CallContext::new(1, Retries::Callee).with_deadline(SystemTime::UNIX_EPOCH + seconds(time))
+    };
+    for why in [Deadline, Timeout] {
+        assert!(is_fetched_again(until(5), why, None).await);
+        assert!(is_fetched_again(until(5), why, Some(until(6))).await);
+        assert!(!is_fetched_again(until(5), why, Some(until(5))).await);
+        assert!(!is_fetched_again(until(5), why, Some(until(4))).await);
+    }
+    assert!(!is_fetched_again(until(5), AttemptsExhausted, None).await);
+    let own_limit = CallContext::new(1, Retries::Callee);
+    assert!(!is_fetched_again(own_limit, Timeout, None).await, "a limit that all callers have");
+}
+
+#[tokio::test]
+async fn one_call_is_made_for_all_that_do_not_share_the_failure() {
+    let (cache, calls) = (cache(), Cell::new(0));
+    let fails = async {
+        tokio::task::yield_now().await;
+        Err(given_up(GiveUpReason::Nested))
+    };
+    let leads = CallContext::new(1, Retries::Caller).scope(cache.get_or_run(&7, fails));
+    let waits = futures_util::future::join_all((0..1_000).map(|_| {
+        cache.get_or_run(&7, async {
+            calls.set(calls.get() + 1);
+            tokio::task::yield_now().await;
+            Ok(2)
+        })
+    }));
+    let (led, waited) = tokio::join!(leads, waits);
+    assert!(led.is_err() && waited.iter().all(Result::is_ok));
+    assert_eq!((calls.get(), cache.fetches()), (1, 0));
+}
+
 #[tokio::test]
 async fn a_fetch_that_takes_too_long_is_taken_over() {
     let clock = ManualClock::new();
@@ -204,5 +283,4 @@ fn threads_that_block_share_one_call() {
         }
     });
     assert_eq!((calls.into_inner(), cache.fetches()), (1, 0));
-    let _ = millis(1);
 }

@@ -117,3 +117,32 @@ fn a_thread_that_waits_for_a_place_is_woken_when_there_is_one() {
     thread.join().unwrap();
     assert_eq!((bulkhead.free(), bulkhead.waiting()), (1, 0));
 }
+
+/// A paused runtime cannot move its time on while its only thread is blocked: the waits of the call take real time.
+#[tokio::test(start_paused = true)]
+async fn waits_end_in_a_runtime_whose_time_is_paused() {
+    let began = crate::Clock::system().now();
+    let retry = Pipeline::new().retry(Retry::fixed(millis(2)).attempts_max(3));
+    let mut calls = 0;
+    let result = retry.run_blocking(|_| {
+        calls += 1;
+        if calls < 3 { Err(Failure::Busy) } else { Ok(7) }
+    });
+    assert_eq!(result.call(), Ok(7));
+
+    let limiter = RateLimiter::per(1, millis(2)).burst(1).build();
+    limiter.check().unwrap();
+    let limited = Pipeline::new().rate_limiter(&limiter);
+    assert_eq!(limited.run_blocking(|_| Ok::<_, Failure>(7)).call(), Ok(7));
+
+    let bulkhead = Bulkhead::concurrency(1).queue_max(1).build();
+    let _place = bulkhead.try_acquire().unwrap();
+    let cut = Pipeline::new().timeout(millis(2)).bulkhead(&bulkhead);
+    let error = cut.run_blocking(|_| Ok::<_, Failure>(7)).call().unwrap_err();
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Timeout, 0));
+    assert_eq!(
+        crate::Clock::system().now(),
+        began,
+        "after the calls, the time is that of the runtime"
+    );
+}

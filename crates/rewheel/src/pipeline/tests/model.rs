@@ -1,7 +1,7 @@
 //! Runs random pipelines around random calls and checks that everything is released.
 
 use super::*;
-use crate::{Jitter, Random, RetryBudget};
+use crate::{AdaptiveLimit, CallContext, ClientThrottle, Jitter, Random, Retries, RetryBudget};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ struct Stack {
     bulkheads: Vec<(Bulkhead, usize)>,
     breakers: Vec<CircuitBreaker>,
     limiters: Vec<RateLimiter>,
+    adaptive: Vec<(AdaptiveLimit, usize)>,
 }
 
 /// Random choices for a case.
@@ -57,16 +58,23 @@ impl Dice<'_> {
             let budget = RetryBudget::ratio(0.0).floor_per_second(0).burst(self.small(5));
             pipeline = pipeline.retry_budget(&budget.clock(clock).build());
         }
-        let mut stack =
-            Stack { pipeline, bulkheads: Vec::new(), breakers: Vec::new(), limiters: Vec::new() };
+        let mut stack = Stack {
+            pipeline,
+            bulkheads: Vec::new(),
+            breakers: Vec::new(),
+            limiters: Vec::new(),
+            adaptive: Vec::new(),
+        };
         for _ in 0..self.below(Pipeline::STEPS_MAX as u64 + 1) {
             let pipeline = stack.pipeline.clone();
-            stack.pipeline = match self.below(6) {
+            stack.pipeline = match self.below(8) {
                 0 => pipeline.timeout(self.time() * 2),
                 1 => pipeline.attempt_timeout(self.time()),
                 2 => pipeline.retry(self.retry()),
                 3 => pipeline.circuit_breaker(&self.breaker(&mut stack, clock)),
                 4 => pipeline.rate_limiter(&self.limiter(&mut stack, clock)),
+                5 => pipeline.adaptive_limit(&self.adaptive_limit(&mut stack, clock)),
+                6 => pipeline.client_throttle(&self.throttle(clock)),
                 _ => pipeline.bulkhead(&self.bulkhead(&mut stack, clock)),
             };
         }
@@ -98,6 +106,22 @@ impl Dice<'_> {
         let limiter = builder.queue_max(3).clock(clock).build();
         stack.limiters.push(limiter.clone());
         limiter
+    }
+
+    fn adaptive_limit(&self, stack: &mut Stack, clock: &ManualClock) -> AdaptiveLimit {
+        let ceiling = usize::try_from(self.small(2)).unwrap();
+        let builder = AdaptiveLimit::between(1, ceiling)
+            .initial(ceiling)
+            .queue_max(usize::try_from(self.below(3)).unwrap());
+        let builder = if self.one_in(2) { builder.wait_max(self.time()) } else { builder };
+        let limit = builder.clock(clock).random(self.0).build();
+        stack.adaptive.push((limit.clone(), ceiling));
+        limit
+    }
+
+    fn throttle(&self, clock: &ManualClock) -> ClientThrottle {
+        let throttle = ClientThrottle::accepts_times(1.0).floor_per_second(self.small(2) - 1);
+        throttle.window(seconds(1) + self.time()).clock(clock).random(self.0).build()
     }
 
     fn bulkhead(&self, stack: &mut Stack, clock: &ManualClock) -> Bulkhead {
@@ -153,39 +177,45 @@ fn start<'a>(
     calls: &'a Cell<u64>,
     live: &'a Cell<usize>,
 ) -> Running<'a> {
-    let places = stack.bulkheads.iter().map(|(_, places)| *places).min().unwrap_or(usize::MAX);
-    let call = Box::pin(
-        stack
-            .pipeline
-            .run(move |_| {
-                calls.set(calls.get() + 1);
-                async move {
-                    let _live = Live::begin(live);
-                    assert!(live.get() <= places, "more calls at once than there are places");
-                    if dice.one_in(2) {
-                        let takes = if dice.one_in(4) { HOUR } else { dice.time() };
-                        Clock::from(clock).sleep(takes).await;
-                    }
-                    if dice.one_in(20) {
-                        std::future::pending::<()>().await;
-                    }
-                    match dice.below(40) {
-                        // Without the message of a panic.
-                        0 => resume_unwind(Box::new("on purpose")),
-                        1..=8 => Ok(1),
-                        9..=12 => Ok(BAD),
-                        13..=20 => Err(Failure::Gone),
-                        _ => Err(Failure::Busy),
-                    }
+    let places = stack.bulkheads.iter().map(|(_, places)| *places);
+    let ceilings = stack.adaptive.iter().map(|(_, ceiling)| *ceiling);
+    let places = places.chain(ceilings).min().unwrap_or(usize::MAX);
+    let run = stack
+        .pipeline
+        .run(move |_| {
+            calls.set(calls.get() + 1);
+            async move {
+                let _live = Live::begin(live);
+                assert!(live.get() <= places, "more calls at once than there are places");
+                if dice.one_in(2) {
+                    let takes = if dice.one_in(4) { HOUR } else { dice.time() };
+                    Clock::from(clock).sleep(takes).await;
                 }
-            })
-            .judge(|result: &Result<u32, Failure>| match result {
-                Ok(BAD) => Class::retry(Category::Transient),
-                Ok(_) => Class::DONE,
-                Err(failure) => failure.classify(),
-            })
-            .into_future(),
-    );
+                if dice.one_in(20) {
+                    std::future::pending::<()>().await;
+                }
+                match dice.below(40) {
+                    // Without the message of a panic.
+                    0 => resume_unwind(Box::new("on purpose")),
+                    1..=8 => Ok(1),
+                    9..=12 => Ok(BAD),
+                    13..=20 => Err(Failure::Gone),
+                    _ => Err(Failure::Busy),
+                }
+            }
+        })
+        .judge(|result: &Result<u32, Failure>| match result {
+            Ok(BAD) => Class::retry(Category::Transient),
+            Ok(_) => Class::DONE,
+            Err(failure) => failure.classify(),
+        })
+        .into_future();
+    // As inside an attempt of a retry, here or in the calling service.
+    let call: Pin<Box<dyn Future<Output = Result> + 'a>> = if dice.one_in(4) {
+        Box::pin(CallContext::new(1, Retries::Caller).scope(run))
+    } else {
+        Box::pin(run)
+    };
     let polls_left = if dice.one_in(3) { dice.below(8) } else { 400 };
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     Running { woken, call, began: clock.elapsed(), calls, polls_left }
@@ -270,6 +300,10 @@ fn assert_idle(stack: &Stack, clock: &ManualClock, seed: u64) {
         let seen = (bulkhead.free(), bulkhead.waiting());
         assert_eq!(seen, (*places, 0), "seed {seed}: {}", stack.pipeline.explain());
     }
+    for (limit, _) in &stack.adaptive {
+        let seen = (limit.in_use(), limit.waiting());
+        assert_eq!(seen, (0, 0), "seed {seed}: {}", stack.pipeline.explain());
+    }
     for breaker in &stack.breakers {
         let probes = breaker.snapshot().probes;
         assert_eq!(probes, 0, "seed {seed}: a probe is out\n{}", stack.pipeline.explain());
@@ -299,6 +333,9 @@ fn nothing_is_left_behind_by_any_stack() {
         Some(GiveUpReason::CircuitOpen),
         Some(GiveUpReason::RateLimited),
         Some(GiveUpReason::BulkheadFull),
+        Some(GiveUpReason::ConcurrencyLimited),
+        Some(GiveUpReason::ClientThrottled),
+        Some(GiveUpReason::Nested),
         Some(GiveUpReason::BudgetExhausted),
     ] {
         assert!(ends.contains(&why), "no case ended with {why:?}");

@@ -35,7 +35,7 @@ impl Observer for Recorder {
             Event::BreakerBuilt { .. }
             | Event::LimitChanged { .. }
             | Event::ChaosInjected { .. } => return,
-            Event::BreakerChanged { name, from, to } => format!("{name} {from} to {to}"),
+            Event::BreakerChanged { name, from, to, .. } => format!("{name} {from} to {to}"),
             Event::HedgeStarted { .. }
             | Event::HedgeWon { .. }
             | Event::FallbackUsed { .. }

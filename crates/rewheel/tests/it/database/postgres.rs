@@ -196,6 +196,29 @@ async fn a_connection_that_is_killed_before_the_commit_is_lost() {
 }
 
 #[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_not_repeated_and_may_have_been_done() {
+    let mut connections = Connections::new();
+    let admin = connections.create().await;
+    let (config, proxy) = through_proxy(&[Fault::Swallow]).await;
+    let mut client = connections.open(&config).await.unwrap();
+    let swallow = std::sync::Arc::new(proxy.swallow());
+    let error = retry_transaction(&mut client, IsolationLevel::ReadCommitted, CONFLICT, |tx| {
+        let swallow = std::sync::Arc::clone(&swallow);
+        Box::pin(async move {
+            tx.execute("UPDATE accounts SET cents = cents + 1", &[]).await?;
+            swallow();
+            Ok::<_, Error>(())
+        })
+    });
+    let error = error.await.unwrap_err();
+    assert_eq!((error.reason(), error.attempts()), (GiveUpReason::Stopped, 1));
+    let last = error.into_last().unwrap();
+    assert!(matches!(last, TransactionError::CommitUnknown(_)), "{last:?}");
+    assert_eq!(sum(&admin).await, 2_002, "the server has committed");
+    connections.drop_schema(&admin).await;
+}
+
+#[tokio::test]
 async fn fences_in_a_table_admit_no_older_attempt() {
     let mut connections = Connections::new();
     let client = connections.create().await;

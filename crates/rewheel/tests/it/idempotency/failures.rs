@@ -26,6 +26,8 @@ struct Faulty {
     refused: Arc<AtomicU32>,
     /// `renew` calls that never return.
     hung: Arc<AtomicU32>,
+    /// `begin` calls that never return.
+    mute: Arc<AtomicU32>,
     /// Delay of every response.
     late: Duration,
 }
@@ -40,6 +42,7 @@ impl Faulty {
             finishes: Arc::new(finishes),
             refused: Arc::default(),
             hung: Arc::default(),
+            mute: Arc::default(),
             late: Duration::ZERO,
         }
     }
@@ -58,6 +61,9 @@ fn away<T>() -> Result<T, IdempotencyStoreError> {
 #[async_trait]
 impl IdempotencyStore for Faulty {
     async fn begin(&self, begin: &Begin) -> Result<Begun, IdempotencyStoreError> {
+        if fails(&self.mute) {
+            pending::<()>().await;
+        }
         let begun = self.store.begin(begin).await;
         tokio::time::sleep(self.late).await;
         if fails(&self.begins) { away() } else { begun }
@@ -99,6 +105,17 @@ async fn nothing_is_done_while_the_store_is_away() {
     let said = send(&app, charge("k")).await;
     assert_eq!(said.problem(), (503, "store_unavailable".to_owned()));
     assert_eq!((&said.headers["retry-after"], count.get()), (&"1".parse().expect("a value"), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_when_work_begins_does_not_hold_the_request() {
+    let count = Count::default();
+    let store = Faulty::new(0, 0);
+    store.mute.store(1, Ordering::SeqCst);
+    let app = app(layer(&Idempotency::new(store)), count.told());
+    let said = timeout(seconds(11), send(&app, charge("k"))).await.expect("an answer in time");
+    assert_eq!(said.problem(), (503, "store_unavailable".to_owned()));
+    assert_eq!((send(&app, charge("k")).await.body.as_str(), count.get()), ("1", 1));
 }
 
 #[tokio::test(start_paused = true)]

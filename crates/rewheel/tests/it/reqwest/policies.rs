@@ -6,10 +6,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use rewheel::reqwest::{Client, ClientBuilder};
 use rewheel::{
-    CircuitBreaker, GiveUpReason, ManualClock, RateLimiter, Retry, RetryBudget, millis, seconds,
+    Bulkhead, CircuitBreaker, Event, GiveUpReason, ManualClock, Observer, RateLimiter, Retry,
+    RetryBudget, millis, seconds,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 fn builder() -> ClientBuilder {
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
@@ -110,6 +111,83 @@ async fn an_attempt_that_hangs_is_cut_and_repeated() {
     let (response, ()) = tokio::join!(call, time);
     assert_eq!(response.unwrap().status(), 200);
     assert_eq!((proxy.connections(), requests.load(Ordering::Relaxed)), (2, 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_late_but_within_the_timeout_is_the_answer() {
+    let (server, requests) = server(200, HeaderMap::new()).await;
+    let mut proxy = Proxy::to(server.address, &[Fault::Delay]).await;
+    let clock = ManualClock::new();
+    let client = builder().clock(&clock).build();
+    let call = client.get(proxy.url("/")).send();
+    let time = async {
+        proxy.wait_for(1).await;
+        clock.advance(seconds(59));
+        proxy.release();
+    };
+    let (response, ()) = tokio::join!(call, time);
+    assert_eq!((response.unwrap().status().as_u16(), requests.load(Ordering::Relaxed)), (200, 1));
+}
+
+/// Notes the events with the host as their name, and makes a call in the first of them.
+#[derive(Debug, Default)]
+struct Curious {
+    client: OnceLock<Client>,
+    events: Mutex<Vec<String>>,
+}
+
+impl Observer for Curious {
+    fn observe(&self, event: &Event<'_>) {
+        let text = match event {
+            Event::BreakerBuilt { name, .. } => format!("{name} built"),
+            Event::BreakerChanged { name, to, keyed: false, .. } => format!("{name} {to}"),
+            Event::Refused { name, why, .. } => format!("{name} {}", why.as_str()),
+            Event::Admitted { name, by, .. } => format!("{name} admitted {}", by.as_str()),
+            Event::GaveUp { name, .. } => format!("{name} gave up"),
+            _ => return,
+        };
+        self.events.lock().unwrap().push(text);
+        // Asks for the policies of the host, in the middle of their construction if the client is wrong.
+        if let Some(client) = self.client.get() {
+            assert!(client.hosts() > 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_observer_hears_the_policies_of_each_host_and_may_use_the_client() {
+    let curious = Arc::new(Curious::default());
+    let client = builder()
+        .circuit_breaker(CircuitBreaker::consecutive(2).open_for(seconds(300)))
+        .rate_limiter(RateLimiter::per_second(100).wait_max(seconds(9)))
+        .bulkhead(Bulkhead::concurrency(9))
+        .retry_budget(RetryBudget::ratio(0.5).burst(1).floor_per_second(0))
+        .clock(ManualClock::new())
+        .retry(Retry::fixed(millis(0)).attempts_max(3))
+        .observer(curious.clone())
+        .build();
+    curious.client.set(client.clone()).unwrap();
+    let down = nowhere();
+    assert!(client.get(format!("http://{down}/")).send().await.is_err());
+    let attempt = ["admitted rate_limited", "admitted bulkhead_full"];
+    let expected: Vec<String> = ["built"]
+        .into_iter()
+        .chain(attempt)
+        .chain(attempt)
+        .chain(["open", "budget_exhausted", "gave up"])
+        .map(|text| format!("{down} {text}"))
+        .collect();
+    assert_eq!(*curious.events.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_policy_with_an_observer_of_its_own_keeps_it() {
+    let (own, of_client) = (Arc::new(Curious::default()), Arc::new(Curious::default()));
+    let breaker = CircuitBreaker::consecutive(2).observer(own.clone());
+    let client = builder().circuit_breaker(breaker).observer(of_client.clone()).build();
+    let _ = client.get(format!("http://{}/", nowhere())).send().await;
+    assert!(own.events.lock().unwrap().iter().any(|event| event.ends_with("open")));
+    assert!(!of_client.events.lock().unwrap().iter().any(|event| event.ends_with("open")));
 }
 
 #[tokio::test]

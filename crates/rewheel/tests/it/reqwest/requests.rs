@@ -7,7 +7,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::any;
 use rewheel::reqwest::{Announce, Client, ClientBuilder, RequestError};
-use rewheel::{CallContext, Class, Classify, GiveUpReason, Retries, Retry, millis, seconds};
+use rewheel::{
+    CallContext, Class, Classify, GiveUpReason, ManualClock, Retries, Retry, RetryBudget, millis,
+    seconds,
+};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -166,6 +169,32 @@ async fn a_request_that_is_not_repeated_leaves_retries_to_the_server() {
     let (server, seen) = server(&[]).await;
     builder().build().post_json(server.url("/"), &7).send().await.unwrap();
     assert_eq!(context(&seen.lock().unwrap()[0].0).unwrap().retries(), Retries::Callee);
+}
+
+#[tokio::test]
+async fn a_client_with_one_attempt_leaves_retries_to_the_server() {
+    let (server, seen) = server(&[]).await;
+    let once = builder().retry(Retry::fixed(millis(1)).attempts_max(1)).build();
+    once.get(server.url("/")).send().await.unwrap();
+    assert_eq!(context(&seen.lock().unwrap()[0].0).unwrap().retries(), Retries::Callee);
+}
+
+#[tokio::test]
+async fn a_budget_of_retries_per_second_is_announced_as_exhausted_only_when_it_is() {
+    let (server, seen) = server(&[503]).await;
+    let budget = RetryBudget::per_second(1);
+    // Without delays, because nothing advances the clock.
+    let retry = Retry::fixed(millis(0)).attempts_max(3);
+    let client = builder().retry(retry).retry_budget(budget).clock(ManualClock::new()).build();
+    let client_call = || client.get(server.url("/")).send();
+    let told = || {
+        let seen = seen.lock().unwrap();
+        seen.iter().map(|(headers, _)| context(headers).unwrap().retries()).collect::<Vec<_>>()
+    };
+    client_call().await.unwrap();
+    assert_eq!(told(), [Retries::Caller; 2], "the call may be repeated once, and was");
+    client_call().await.unwrap();
+    assert_eq!(told()[2], Retries::Exhausted);
 }
 
 #[tokio::test]
