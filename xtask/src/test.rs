@@ -1,10 +1,11 @@
 //! Runs every test.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 
+use crate::browser;
 use crate::failures;
 use crate::features;
 use crate::loom;
@@ -15,44 +16,71 @@ use crate::services::Session;
 use crate::steps::Steps;
 
 pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
-    let mut session = Session::default();
-    let (mut untested, mut node, mut no_node) = (Vec::new(), None, Vec::new());
+    let (mut session, mut equipment) = (Session::default(), Equipment::default());
     steps.run("services", || {
         session = Session::start(repository);
         Ok(())
     })?;
     steps.run("tools", || {
-        untested = tools(repository);
+        equipment.untested = tools(repository);
         Ok(())
     })?;
-    steps.leave_out(untested);
     steps.except(exceptions(repository));
     steps.run("node", || {
-        match node::find(repository) {
-            Ok(found) => node = Some(found),
-            Err(error) => {
-                let untested = format!("the worker in TypeScript ({error:#})");
-                println!("not tested: {untested}");
-                no_node.push(untested);
-            }
-        }
+        let found = node::find(repository);
+        equipment.variable(node::VARIABLE, "the worker in TypeScript", found);
         Ok(())
     })?;
-    steps.leave_out(no_node);
-    let result = tests(repository, steps, &session, node.as_deref());
+    steps.run("browser", || {
+        if let Err(error) = browser::ensure_installed(repository) {
+            equipment.leave_out("the dashboard in a browser", &error);
+            equipment.features_off.push(browser::FEATURE);
+        }
+        let found = browser::axe(repository);
+        equipment.variable(browser::AXE_VARIABLE, "accessibility of the dashboard", found);
+        Ok(())
+    })?;
+    steps.leave_out(std::mem::take(&mut equipment.untested));
+    let result = tests(repository, steps, &session, &equipment);
     // Also after a failure: no service must stay running.
     let ended = session.end().map(|untested| steps.leave_out(untested));
     result.and(ended)
+}
+
+/// What tests use beside services.
+#[derive(Debug, Default)]
+struct Equipment {
+    variables: Vec<(&'static str, PathBuf)>,
+    /// The features whose programs are missing.
+    features_off: Vec<&'static str>,
+    untested: Vec<String>,
+}
+
+impl Equipment {
+    /// Tells the tests where a tool is, or records what is not tested without it.
+    fn variable(&mut self, name: &'static str, subject: &str, found: Result<PathBuf>) {
+        match found {
+            Ok(path) => self.variables.push((name, path)),
+            Err(error) => self.leave_out(subject, &error),
+        }
+    }
+
+    fn leave_out(&mut self, subject: &str, error: &anyhow::Error) {
+        let untested = format!("{subject} ({error:#})");
+        println!("not tested: {untested}");
+        self.untested.push(untested);
+    }
 }
 
 fn tests(
     repository: &Repository,
     steps: &mut Steps,
     session: &Session,
-    node: Option<&Path>,
+    equipment: &Equipment,
 ) -> Result<()> {
     let runner = Runner::installed(repository);
-    let features = features::all_but(repository, session.features_off())?;
+    let off = [session.features_off(), &equipment.features_off].concat();
+    let features = features::all_but(repository, &off)?;
     runner.forget_failures(repository);
     steps.run_and_go_on("tests", || {
         let targets = match runner {
@@ -63,7 +91,8 @@ fn tests(
         };
         let selection = format!("--workspace {features} {targets}");
         let mut tests = runner.command(repository, &selection);
-        repository::run(session.tell(&mut tests).envs(node.map(|node| (node::VARIABLE, node))))
+        let variables = equipment.variables.iter().map(|(name, path)| (name, path));
+        repository::run(session.tell(&mut tests).envs(variables))
     });
     steps.name_failures(runner.failures(repository));
     steps.run_and_go_on("documentation examples", || {
@@ -178,5 +207,20 @@ impl Runner {
             Runner::Cargo => "test --no-fail-fast",
         };
         repository.cargo(&format!("{command} {selection}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Equipment;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_missing_tool_is_named_as_untested() {
+        let mut equipment = Equipment::default();
+        equipment.variable("A", "a page", Ok("a.js".into()));
+        equipment.variable("B", "a browser", Err(anyhow!("not installed")));
+        assert_eq!(equipment.variables, [("A", "a.js".into())]);
+        assert_eq!(equipment.untested, ["a browser (not installed)"]);
     }
 }
