@@ -78,7 +78,7 @@ pub(crate) fn searched_until(cursor: &str) -> Option<Timestamp> {
     let cursor: Cursor = List::Jobs.position(cursor).ok()?.parse().ok()?;
     // The id of a job begins with its submit time, in milliseconds.
     let millis =
-        cursor.job().to_bytes()[..6].iter().fold(0, |time, byte| time << 8 | i64::from(*byte));
+        cursor.job().to_bytes()[..6].iter().fold(0, |time, byte| (time << 8) | i64::from(*byte));
     Some(Timestamp::from_millis(millis))
 }
 
