@@ -168,7 +168,9 @@ async fn reports(watch: &mut Box<dyn Watch>, lane: &Lane, by: &str) {
     let call = move || async move {
         loop {
             match watch.changed().await {
-                StoreChange::Lanes(lanes) if lanes.contains(lane) => return Ok::<(), ()>(()),
+                StoreChange::Lanes(lanes) if lanes.contains(lane) => {
+                    return Ok::<(), Infallible>(());
+                }
                 StoreChange::Lanes(_) => {}
                 StoreChange::AnyLane | StoreChange::Replaced => return Ok(()),
             }
