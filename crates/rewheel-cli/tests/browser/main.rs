@@ -20,6 +20,9 @@ mod no_script;
 mod relay;
 mod live;
 mod keys;
+mod pages;
+mod accessibility;
+mod layout;
 mod screenshots;
 
 use std::time::Duration;
