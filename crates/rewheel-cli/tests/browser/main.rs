@@ -23,6 +23,8 @@ mod keys;
 mod pages;
 mod accessibility;
 mod layout;
+mod network;
+mod hostile;
 mod screenshots;
 
 use std::time::Duration;
