@@ -95,7 +95,7 @@ impl Acknowledged {
         let known = &mut *self.known();
         for (job, kind) in jobs {
             // It may have ended before its submitter was scheduled again.
-            if !known.ended.get(job).is_some_and(|ended| !ended.is_kept) {
+            if known.ended.get(job).is_none_or(|ended| ended.is_kept) {
                 known.submitted.remember(job, Submitted { at: now, kind: hash(kind) });
             }
         }

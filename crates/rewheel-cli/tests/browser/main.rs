@@ -20,6 +20,7 @@ mod no_script;
 mod relay;
 mod live;
 mod keys;
+mod changes;
 mod pages;
 mod accessibility;
 mod layout;

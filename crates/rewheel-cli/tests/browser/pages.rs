@@ -19,6 +19,33 @@ impl Texts {
     }
 }
 
+/// The pages whose address is the same on every server.
+const PAGES: [&str; 23] = [
+    "",
+    "jobs",
+    "jobs?state=dead",
+    "jobs?filter=nonsense:1",
+    "jobs?key=none",
+    "incidents",
+    "kinds",
+    "kinds/charge-card",
+    "kinds/mail",
+    "kinds/mail/settings",
+    "kinds/mail/breaker-close",
+    "operations",
+    "bulk/redrive?kind=charge-card",
+    "bulk/cancel?kind=mail",
+    "schedules",
+    "schedules/nightly/pause",
+    "fleet",
+    "audit",
+    "tokens",
+    "preferences",
+    "help",
+    "sign-in",
+    "no-such-page",
+];
+
 /// Signs in on a server with jobs in all states, and returns the paths of the pages.
 pub(crate) async fn furnish(site: &Site, browser: &Browser, texts: &Texts) -> Vec<String> {
     let job = |kind: &str| {
@@ -53,33 +80,7 @@ pub(crate) async fn furnish(site: &Site, browser: &Browser, texts: &Texts) -> Ve
     let (operation, token) = (operation.as_str().unwrap(), token.as_str().unwrap());
     let incident = incident.as_str().unwrap();
     stories::sign_in(browser).await;
-    let mut paths: Vec<String> = [
-        "",
-        "jobs",
-        "jobs?state=dead",
-        "jobs?filter=nonsense:1",
-        "jobs?key=none",
-        "incidents",
-        "kinds",
-        "kinds/charge-card",
-        "kinds/mail",
-        "kinds/mail/settings",
-        "kinds/mail/breaker-close",
-        "operations",
-        "bulk/redrive?kind=charge-card",
-        "bulk/cancel?kind=mail",
-        "schedules",
-        "schedules/nightly/pause",
-        "fleet",
-        "audit",
-        "tokens",
-        "preferences",
-        "help",
-        "sign-in",
-        "no-such-page",
-    ]
-    .map(|path| format!("/ui/{path}"))
-    .into();
+    let mut paths = PAGES.map(|path| format!("/ui/{path}")).to_vec();
     paths.extend([
         format!("/ui/jobs/{dead}"),
         format!("/ui/jobs/{dead}/edit"),

@@ -108,10 +108,9 @@ impl Cleaner {
     async fn once(&self, pace: &mut Pace) -> Result<Duration, Failed> {
         let connection = self.pool.get().await.map_err(|error| Failed(error.to_string()))?;
         let before = self.dead(&connection).await?;
-        if let Some(rest) = before.vacuumed.and_then(|ago| pace.rest.checked_sub(ago)) {
-            if !rest.is_zero() {
-                return Ok(rest);
-            }
+        let rest = before.vacuumed.and_then(|ago| pace.rest.checked_sub(ago)).unwrap_or_default();
+        if !rest.is_zero() {
+            return Ok(rest);
         }
         let replaced = self.replaced.rows.swap(0, Ordering::Relaxed);
         let started = self.clock.now();

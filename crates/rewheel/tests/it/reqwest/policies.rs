@@ -137,6 +137,7 @@ struct Curious {
 }
 
 impl Observer for Curious {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only some events are of policies")]
     fn observe(&self, event: &Event<'_>) {
         let text = match event {
             Event::BreakerBuilt { name, .. } => format!("{name} built"),
