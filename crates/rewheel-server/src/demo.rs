@@ -79,7 +79,6 @@ async fn start_at(clock: Clock, started: Moment) -> io::Result<Demo> {
 
 impl Demo {
     /// Adds the kinds of the demo, and a notifier that logs when one of them is parked and when it goes on.
-    #[must_use]
     pub fn prepare(&self, mut builder: EngineBuilder) -> EngineBuilder {
         for (name, settings) in &self.kinds {
             builder = builder.kind(name.as_str(), settings.clone());

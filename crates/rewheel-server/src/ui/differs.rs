@@ -106,7 +106,7 @@ fn traits(job: &Job) -> BTreeMap<String, String> {
             let value = match value {
                 Value::String(text) => text,
                 Value::Array(_) | Value::Object(_) => continue,
-                other => other.to_string(),
+                other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other.to_string(),
             };
             if value.chars().count() <= VALUE_CHARS_MAX {
                 traits.insert(format!("payload.{}", cut(&name, VALUE_CHARS_MAX)), value);
