@@ -10,7 +10,7 @@ pub(crate) use self::jobs::{
     Which,
 };
 pub(crate) use self::lab::{
-    ContentionArgs, DelayArgs, FlakyArgs, LabArgs, LabCommand, OutageArgs, OverloadArgs,
+    ContentionArgs, DelayArgs, FlakyArgs, LabArgs, LabCommand, LabCommon, OutageArgs, OverloadArgs,
     RecoveryArgs, Traffic,
 };
 pub(crate) use self::schedules::{PutSchedule, SchedulesCommand};

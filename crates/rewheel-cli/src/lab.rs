@@ -5,7 +5,8 @@ mod picture;
 mod recorded;
 
 use crate::args::{
-    ContentionArgs, FlakyArgs, LabArgs, LabCommand, OutageArgs, OverloadArgs, RecoveryArgs, Traffic,
+    ContentionArgs, FlakyArgs, LabArgs, LabCommand, LabCommon, OutageArgs, OverloadArgs,
+    RecoveryArgs, Traffic,
 };
 use crate::cli_error::{CliError, exit};
 use crate::output::Output;
@@ -18,37 +19,33 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(crate) async fn run(args: LabArgs, output: Output) -> Result<(), CliError> {
-    if let Some(option) = args.misplaced() {
-        let message = format!("`{option}` stands before the subcommand, which does not read it");
-        return Err(CliError::usage(message).hint("write the options behind the subcommand"));
-    }
     let LabArgs { command, recorded, outage: default, common } = args;
     if let (Some(store), Some(kind)) = (&recorded.from, &recorded.kind) {
-        let report = recorded::report(store, kind, recorded.since, common.seed(), output).await?;
+        let report = recorded::report(store, kind, recorded.since, common.seed, output).await?;
         return print(&report, common.html.as_deref(), output);
     }
     let (report, html) = match command {
-        None => (outage(Scenario::outage(), default, common.seed()), common.html),
+        None => (outage(Scenario::outage(), default, common.seed), common.html),
         Some(LabCommand::Outage(args)) => {
-            (outage(Scenario::outage(), args.own, args.common.seed()), args.common.html)
+            (outage(Scenario::outage(), args.own, args.common.seed), args.common.html)
         }
         Some(LabCommand::Metastable(args)) => {
-            (outage(Scenario::metastable(), args.own, args.common.seed()), args.common.html)
+            (outage(Scenario::metastable(), args.own, args.common.seed), args.common.html)
         }
         Some(LabCommand::Fleet(args)) => {
-            (outage(Scenario::fleet(), args.own, args.common.seed()), args.common.html)
+            (outage(Scenario::fleet(), args.own, args.common.seed), args.common.html)
         }
         Some(LabCommand::Overload(args)) => {
-            (overload(args.own, args.common.seed()), args.common.html)
+            (overload(args.own, args.common.seed), args.common.html)
         }
-        Some(LabCommand::Flaky(args)) => (flaky(args.own, args.common.seed()), args.common.html),
+        Some(LabCommand::Flaky(args)) => (flaky(args.own, args.common.seed), args.common.html),
         Some(LabCommand::Contention(args)) => {
-            (contention(&args.own, args.common.seed()), args.common.html)
+            (contention(&args.own, args.common.seed), args.common.html)
         }
         Some(LabCommand::Recovery(args)) => {
-            (recovery(args.own, args.common.seed()), args.common.html)
+            (recovery(args.own, args.common.seed), args.common.html)
         }
-        Some(LabCommand::Compare(common)) => (compare(common.seed()).map_err(wrong), common.html),
+        Some(LabCommand::Compare(LabCommon { seed, html })) => (compare(seed).map_err(wrong), html),
         Some(LabCommand::Delays(args)) => return delay_table::run(&args, output),
     };
     print(&report?, html.as_deref(), output)

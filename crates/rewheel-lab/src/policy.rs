@@ -173,7 +173,7 @@ mod tests {
         refuse("1001 attempts, fixed 1s", "at most 1000 attempts");
         refuse("3 attempts, fixd 1s", "fixd");
         refuse("3 attempts, fixed 1s, braker", "braker");
-        refuse("3 attempts, fixed 1s, braker", "can have `timeout 5s`, `budget 10%`");
+        refuse("3 attempts, fixed 1s, braker", "can have `timeout 5s`, `hedge 50ms`");
         refuse("3 attempts, fixed 1s, breaker 4", "breaker 4");
         refuse("none, breaker, breaker", "`breaker` is in the policy twice");
         refuse("none, limit 0/s", "the limit is not valid");

@@ -60,44 +60,12 @@ pub(crate) struct ScenarioArgs<A: ClapArgs> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabCommon {
-    /// Set the random seed (default 0)
-    #[arg(long)]
-    seed: Option<u64>,
+    /// Set the random seed
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Also write a report with charts to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-}
-
-impl LabArgs {
-    /// Returns an option that was written in front of the subcommand, which does not read it.
-    pub(crate) fn misplaced(&self) -> Option<&'static str> {
-        let LabArgs { recorded, outage: OutageArgs { traffic, outage, fault }, common, .. } = self;
-        let set = [
-            ("--from", recorded.from.is_some()),
-            ("--kind", recorded.kind.is_some()),
-            ("--since", recorded.since.is_some()),
-            ("--policy", !traffic.policies.is_empty()),
-            ("--clients", traffic.clients.is_some()),
-            ("--rate", traffic.rate.is_some()),
-            ("--capacity", traffic.capacity.is_some()),
-            ("--latency", traffic.latency.is_some()),
-            ("--sheds-after", traffic.sheds_after.is_some()),
-            ("--timeout", traffic.timeout.is_some()),
-            ("--lasts", traffic.lasts.is_some()),
-            ("--outage", outage.is_some()),
-            ("--fault", fault.is_some()),
-            ("--seed", common.seed.is_some()),
-            ("--html", common.html.is_some()),
-        ];
-        let is_misplaced = |(_, is_set): &&(&str, bool)| self.command.is_some() && *is_set;
-        set.iter().find(is_misplaced).map(|(name, _)| *name)
-    }
-}
-
-impl LabCommon {
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed.unwrap_or(0)
-    }
 }
 
 #[derive(Debug, ClapArgs)]

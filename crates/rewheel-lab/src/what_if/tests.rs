@@ -114,7 +114,7 @@ fn outages_on_both_sides_of_a_silence_are_two() {
 #[test]
 fn a_few_jobs_that_always_fail_are_no_outage() {
     let mut quiet = recorded(current(), (0..300).map(|number| minutes(number * 10)), &[]);
-    for nth in 0..4 {
+    for nth in 0..3 {
         let failed = PastAttempt {
             started: hours(20) + seconds(nth),
             took: millis(5),
