@@ -42,7 +42,16 @@ const STORES: [(&str, &[&str]); 5] = [
     ),
     (
         "mysql",
-        &["kill-node", "mixed-kill-node", "pause-node", "restart-store", "mixed-restart-store"],
+        &[
+            "kill-node",
+            "mixed-kill-node",
+            "pause-node",
+            "rolling-restart",
+            "kill-connections",
+            "restart-store",
+            "mixed-restart-store",
+            "burst",
+        ],
     ),
     (
         "redis",
@@ -60,7 +69,17 @@ const STORES: [(&str, &[&str]); 5] = [
             "burst",
         ],
     ),
-    ("redis-cluster", &["failover", "move-slot"]),
+    (
+        "redis-cluster",
+        &[
+            "kill-node",
+            "pause-node",
+            "rolling-restart",
+            "kill-connections",
+            "failover",
+            "move-slot",
+        ],
+    ),
 ];
 
 /// The stores whose cells start servers of their own. A cell without its server passes and tests nothing.
@@ -143,6 +162,7 @@ mod tests {
                 "postgres::kill_node::",
                 "mysql::kill_node::",
                 "redis::kill_node::",
+                "redis_cluster::kill_node::",
             ],
         );
         check("--store redis-cluster --cell failover", &["redis_cluster::failover::"]);

@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     /// Run this many rounds, and report the median
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Also measure a plain table on the same disk or server, for comparison
+    /// Also measure a plain table on the same disk or PostgreSQL server, for comparison
     #[arg(long)]
     pub(crate) raw: bool,
     /// Keep succeeded jobs for this long

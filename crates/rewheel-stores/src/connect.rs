@@ -23,7 +23,7 @@ pub enum ConnectError {
     #[error(
         "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file in the current folder, \
          sqlite:///var/lib/rewheel.db for a file elsewhere, postgres://USER@HOST/DATABASE for a \
-         PostgreSQL server, mysql://USER@HOST/DATABASE for a MariaDB or MySQL server, redis://HOST:6379/0 for a Redis or Valkey server, or memory:// for jobs that are lost when the process ends"
+         PostgreSQL server, mysql://USER@HOST/DATABASE for a MariaDB or MySQL server, redis://HOST:6379/0 for a Redis or Valkey server, redis+cluster://HOST:6379,HOST:6380 for a Redis Cluster, or memory:// for jobs that are lost when the process ends"
     )]
     Url {
         /// The given text; printed without its password.

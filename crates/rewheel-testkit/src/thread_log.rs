@@ -1,24 +1,27 @@
 //! Collects the log lines of a test.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::{Debug, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, span};
 
 thread_local! {
+    /// What this thread collects; nothing, unless its test has asked.
+    static LEVEL: Cell<Option<Level>> = const { Cell::new(None) };
     static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Collects log lines of a level or above, separately for each thread. It must be the global subscriber: a subscriber for one thread
 /// would miss call sites that another thread registered first.
 #[derive(Debug)]
-pub struct ThreadLog(Level);
+pub struct ThreadLog(());
 
 impl ThreadLog {
-    /// Begins to collect, in the whole process.
+    /// Begins to collect the lines of this thread.
     pub fn install(level: Level) {
-        tracing::subscriber::set_global_default(ThreadLog(level))
-            .expect("no other test of this process collects log lines");
+        LEVEL.set(Some(level));
+        // Fails if another test of this process has done so.
+        let _ = tracing::subscriber::set_global_default(ThreadLog(()));
     }
 
     /// Returns whether this thread has collected no line.
@@ -42,10 +45,13 @@ impl Visit for Line {
 
 impl tracing::Subscriber for ThreadLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.0
+        *metadata.level() <= Level::DEBUG
     }
 
     fn event(&self, event: &Event<'_>) {
+        if LEVEL.get().is_none_or(|level| *event.metadata().level() > level) {
+            return;
+        }
         let mut line = Line(event.metadata().level().to_string());
         event.record(&mut line);
         LINES.with_borrow_mut(|lines| lines.push(line.0));

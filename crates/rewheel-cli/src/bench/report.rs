@@ -26,7 +26,9 @@ struct Machine {
 #[derive(Debug, Serialize)]
 pub(super) struct About {
     name: &'static str,
-    version: String,
+    /// None for a server whose version the store does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     pub(super) settings: BTreeMap<&'static str, String>,
 }
 
@@ -65,15 +67,16 @@ impl Report {
 
 impl About {
     pub(super) fn new(name: &'static str, version: &str) -> About {
-        About { name, version: version.to_owned(), settings: BTreeMap::new() }
+        About { version: Some(version.to_owned()), ..About::named(name) }
     }
 
-    /// A store inside this process.
-    pub(super) fn embedded(url: &SecretUrl) -> About {
+    /// A store of which only the name is known.
+    pub(super) fn named(name: &'static str) -> About {
+        About { name, version: None, settings: BTreeMap::new() }
+    }
+
+    pub(super) fn sqlite(url: &SecretUrl) -> About {
         let url = url.expose();
-        if !url.starts_with("sqlite://") {
-            return About::new("memory", env!("CARGO_PKG_VERSION"));
-        }
         let mut about = About::new("sqlite", rusqlite::version());
         let synchronous = url.split_once("synchronous=").map_or("full", |(_, value)| value);
         about.settings.insert("synchronous", synchronous.to_owned());
@@ -118,7 +121,10 @@ fn quantile(figures: &[f64], part: f64) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {} cores", self.machine.cpu, self.machine.cores)?;
-        write!(f, "{} {}", self.store.name, self.store.version)?;
+        write!(f, "{}", self.store.name)?;
+        if let Some(version) = &self.store.version {
+            write!(f, " {version}")?;
+        }
         for (name, value) in &self.store.settings {
             write!(f, ", {name} {value}")?;
         }

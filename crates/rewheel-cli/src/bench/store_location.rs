@@ -28,6 +28,11 @@ impl Place {
             Some(url) if url.expose().starts_with("postgres") => {
                 Ok(Place::Server(Box::new(Server::connect(url).await?)))
             }
+            Some(url) if args.raw && !url.expose().starts_with("sqlite://") => {
+                bail!(
+                    "--raw cannot measure a plain table beside this store: use --raw with SQLite or PostgreSQL, or omit it"
+                )
+            }
             Some(_) if args.rounds > 1 && args.what.len() != 1 => {
                 bail!(
                     "--store with several rounds needs exactly one benchmark, because all rounds use that store"
@@ -89,8 +94,16 @@ impl Place {
 
     pub(super) async fn about(&self) -> Result<About> {
         match self {
-            Place::Folder(_) => Ok(About::embedded(&SecretUrl::new("sqlite://"))),
-            Place::Named { url, .. } => Ok(About::embedded(url)),
+            Place::Folder(_) => Ok(About::sqlite(&SecretUrl::new("sqlite://"))),
+            Place::Named { url, .. } if url.expose().starts_with("sqlite://") => {
+                Ok(About::sqlite(url))
+            }
+            Place::Named { url, .. } => {
+                let store = rewheel_stores::connect(url.expose()).await?;
+                let name = store.capabilities().name;
+                store.close().await?;
+                Ok(About::named(name))
+            }
             #[cfg(feature = "postgres")]
             Place::Server(server) => server.about().await,
         }

@@ -1,7 +1,8 @@
 //! Submits many jobs at once, on any store.
 
 use crate::callee::Call;
-use crate::cell::Cell;
+use crate::cell::{Cell, Settings};
+use crate::fault_lasts;
 use crate::submitter::post;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -63,4 +64,29 @@ pub(crate) async fn balance(cell: &Cell, phases: &[(&str, &Submitted)]) {
             quantile(99)
         );
     }
+}
+
+/// Jobs in one request of a burst, which has several. On Redis each is more than one script handles.
+const BURST: usize = 750;
+const REQUESTS: usize = 2;
+
+/// For each of these spans of a fault there is one burst.
+const EACH: Duration = Duration::from_secs(4);
+
+/// Submits many jobs at once to idle nodes, several times, and checks every guarantee.
+pub(crate) async fn survives_bursts(store: &str) {
+    let cell = Cell::start(store, Settings::default()).await;
+    let bursts = fault_lasts().as_secs().div_ceil(EACH.as_secs());
+    let mut all: Vec<(String, Submitted)> = Vec::new();
+    for burst in 0..bursts {
+        let mut submitted = Submitted::new();
+        for nth in 0..REQUESTS {
+            submitted.extend(submit(&cell, &format!("burst-{burst}-{nth}"), BURST).await);
+        }
+        drained(&cell, &submitted).await;
+        all.push((format!("burst {burst}"), submitted));
+    }
+    let phases: Vec<(&str, &Submitted)> =
+        all.iter().map(|(when, submitted)| (when.as_str(), submitted)).collect();
+    balance(&cell, &phases).await;
 }

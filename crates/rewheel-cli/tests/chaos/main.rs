@@ -24,9 +24,11 @@ mod door;
 mod ledger;
 mod kill_nodes;
 mod pause_nodes;
-#[cfg(any(feature = "test-postgres", feature = "test-redis"))]
+#[cfg(any(feature = "test-mysql", feature = "test-postgres", feature = "test-redis"))]
 mod restart_nodes;
-#[cfg(any(feature = "test-postgres", feature = "test-redis"))]
+#[cfg(any(feature = "test-mysql", feature = "test-redis"))]
+mod cut_connections;
+#[cfg(any(feature = "test-mysql", feature = "test-postgres", feature = "test-redis"))]
 mod load;
 mod mixed;
 mod sqlite;

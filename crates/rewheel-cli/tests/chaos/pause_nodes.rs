@@ -10,13 +10,18 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 
 /// Pauses nodes in turn while jobs are submitted: their late results must not count. Then checks all guarantees.
 pub(crate) async fn settle_nothing_late(store: &str) {
+    settle_nothing_late_for(store, fault_lasts()).await;
+}
+
+/// Does so for this long, and pauses at least one node.
+pub(crate) async fn settle_nothing_late_for(store: &str, lasts: Duration) {
     let cell = Cell::start(store, Settings::default()).await;
     let submitter = cell.submit_on();
     let mut acknowledged = Vec::new();
     let mut late = 0;
     let started = Instant::now();
     for round in 0.. {
-        if round > 0 && started.elapsed() > fault_lasts() {
+        if round > 0 && started.elapsed() > lasts {
             break;
         }
         let index = round % cell.nodes.len();

@@ -6,11 +6,16 @@ use std::time::{Duration, Instant};
 
 /// Restarts nodes in turn while jobs are submitted: no call is cut off, and no attempt is used up. Then checks all guarantees.
 pub(crate) async fn use_up_no_attempt(store: &str) {
+    use_up_no_attempt_for(store, fault_lasts()).await;
+}
+
+/// Does so for this long, and restarts each node at least once.
+pub(crate) async fn use_up_no_attempt_for(store: &str, lasts: Duration) {
     let mut cell = Cell::start(store, Settings::default()).await;
     let submitter = cell.submit_on();
     let started = Instant::now();
     let mut restarts = 0;
-    while restarts < cell.nodes.len() || started.elapsed() < fault_lasts() {
+    while restarts < cell.nodes.len() || started.elapsed() < lasts {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let index = restarts % cell.nodes.len();
         let status = cell.nodes[index].terminate().await;

@@ -3,18 +3,25 @@
 use serde_json::Value;
 use std::process::Command;
 
-/// Runs the smallest benchmark, in a folder that is empty before and after.
+/// Runs the smallest benchmark with a raw limit.
 fn bench(args: &[&str]) -> Value {
+    run(&[&["--raw"], args].concat()).unwrap()
+}
+
+/// Runs the smallest benchmark, in a folder that is empty before and after. Returns the report, or the error.
+fn run(args: &[&str]) -> Result<Value, String> {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_rewheel"))
         .current_dir(folder.path())
-        .args(["bench", "drain", "--jobs", "20", "--rounds", "2", "--raw", "--json"])
+        .args(["bench", "drain", "--jobs", "20", "--rounds", "2", "--json"])
         .args(args)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    serde_json::from_slice(&output.stdout).unwrap()
+    if !output.status.success() {
+        return Err(String::from_utf8(output.stderr).unwrap());
+    }
+    Ok(serde_json::from_slice(&output.stdout).unwrap())
 }
 
 fn drained(document: &Value) -> Vec<(&str, usize)> {
@@ -54,6 +61,35 @@ fn a_bench_names_the_store_beside_its_limit() {
     assert_eq!(document["store"]["name"], "sqlite");
     assert_eq!(document["store"]["settings"]["synchronous"], "full");
     assert_eq!(drained(&document), [("rewheel", 2), ("raw", 2)]);
+}
+
+/// A benchmark of one store must not report the figures of another.
+fn names_its_store(url: &str, name: &str) {
+    let document = run(&["--store", url]).unwrap();
+    assert_eq!(document["store"]["name"], name);
+    assert_eq!(drained(&document), [("rewheel", 2)]);
+    let error = run(&["--store", url, "--raw"]).unwrap_err();
+    assert!(error.contains("--raw cannot measure a plain table beside this store"), "{error}");
+    assert!(error.contains("use --raw with SQLite or PostgreSQL"), "{error}");
+}
+
+#[test]
+fn a_bench_in_memory_has_no_raw_limit() {
+    names_its_store("memory://", "memory");
+}
+
+#[cfg(feature = "test-mysql")]
+#[test]
+fn a_bench_on_mysql_names_it_and_has_no_raw_limit() {
+    names_its_store(rewheel_testkit::Database::fresh().url(), "mysql");
+}
+
+#[cfg(feature = "test-redis")]
+#[test]
+fn a_bench_on_redis_names_it_and_has_no_raw_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = rewheel_testkit::RedisProcess::start(folder.path(), "");
+    names_its_store(&server.url(), "redis");
 }
 
 #[cfg(feature = "test-postgres")]

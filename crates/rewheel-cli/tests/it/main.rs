@@ -30,6 +30,15 @@ mod workers;
 mod telemetry;
 #[cfg(feature = "test-faults")]
 mod engine_failure;
+#[cfg(any(feature = "test-mysql", feature = "test-redis"))]
+#[path = "support/demo.rs"]
+mod demo;
+#[cfg(feature = "test-mysql")]
+#[path = "../chaos/mysql/server.rs"]
+#[expect(dead_code, reason = "chaos also kills the server and its connections")]
+mod mariadb;
+#[cfg(feature = "test-mysql")]
+mod mysql;
 #[cfg(feature = "test-redis")]
 mod redis;
 mod attacks;

@@ -1,13 +1,12 @@
 //! Tests the command with a store in Redis: the demo, the start-up rules, what `doctor` says, and encryption.
 
+use crate::demo;
 use crate::node::Node;
 use crate::shell::{Ran, command, run};
-use rewheel_testkit::RedisProcess;
+use rewheel_testkit::{RedisCluster, RedisProcess};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
 use tempfile::TempDir;
 
 const SAFE: &str = "--appendonly yes --appendfsync always";
@@ -84,25 +83,18 @@ fn the_demo_runs_on_redis() {
     let folder = TempDir::new().unwrap();
     let server = RedisProcess::start(folder.path(), SAFE);
     let url = server.url();
-    let mut child = command(folder.path())
-        .args(["serve", "--demo", "--listen", "127.0.0.1:0", "--store", &url])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let first = lines.next().unwrap();
-    let address = first.strip_prefix("listening on ").unwrap_or_else(|| panic!("{first}"));
-    assert!(lines.next().unwrap().starts_with("demo: "));
-    // It prints what happens to its jobs.
-    assert!(lines.any(|line| line.contains("succeeded")), "no job ran");
-    let stats = run(folder.path(), &["stats", "--server", address, "--json"]);
-    assert_eq!(stats.code, 0, "{stats:?}");
-    let list = run(folder.path(), &["jobs", "list", "--state", "succeeded", "--server", address]);
-    assert!(list.out.contains("demo-"), "{list:?}");
+    demo::runs_on(folder.path(), &url);
     let found = doctor(folder.path(), &url);
     assert!(found.code == 0 && found.json()["books"]["missing"] == 0, "{found:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
+}
+
+#[test]
+fn the_demo_runs_on_a_cluster() {
+    let folder = TempDir::new().unwrap();
+    let cluster = RedisCluster::start(folder.path());
+    demo::runs_on(folder.path(), &cluster.url());
+    let found = doctor(folder.path(), &cluster.url());
+    assert_eq!(found.json()["books"]["missing"], 0, "{found:?}");
 }
 
 #[test]

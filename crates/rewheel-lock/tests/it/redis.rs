@@ -7,7 +7,8 @@ use crate::subject::{LEASE, LONG, Subject, eventually, in_time, name};
 use rewheel::{ManualClock, Random, millis};
 use rewheel_core::store::ClockOffset;
 use rewheel_lock::{
-    Ask, EarlierCalls, IfHeld, LockBackend, LockError, Locks, RedisBackend, RequestId, Turn,
+    Ask, EarlierCalls, IfHeld, LockBackend, LockError, Locks, PLACE_TTL, RedisBackend, Renewal,
+    RequestId, Turn,
 };
 use rewheel_stores::RedisOptions;
 use rewheel_testkit::Prefix;
@@ -177,6 +178,32 @@ async fn a_lock_is_released_on_a_server_without_free_memory() {
     assert!(!released.was_held);
     assert!(backend.release(&name, id, EarlierCalls::Unanswered).await.unwrap().was_held);
     assert!(backend.inspect(&name).await.unwrap().holder.is_none());
+}
+
+/// A full server must not end leases: their locks would be lost while their holders work.
+#[tokio::test]
+async fn a_server_without_free_memory_renews_locks_and_places_in_line() {
+    let server = Server::start("").await;
+    let clock = ClockOffset::default();
+    let backend = connect(&server.url(), &clock).await;
+    let (name, id) = (name("a"), RequestId::new(&Random::thread()));
+    let ask = Ask { name: &name, id, owner: "one", lease: PLACE_TTL * 2, if_held: IfHeld::Wait };
+    assert!(matches!(backend.acquire(&ask).await.unwrap(), Turn::Acquired { .. }));
+    let next = Ask { id: RequestId::new(&Random::thread()), owner: "two", ..ask };
+    assert!(matches!(backend.acquire(&next).await.unwrap(), Turn::Waiting { .. }));
+    let _: String = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    // Longer than a lease, and than a place in line.
+    for _ in 0..20 {
+        clock.advance(PLACE_TTL / 2);
+        assert_eq!(backend.renew(&name, id, ask.lease).await.unwrap(), Renewal::Renewed);
+        // Another request keeps its place, and this one gets its lost answer again.
+        assert!(matches!(backend.acquire(&next).await.unwrap(), Turn::Waiting { .. }));
+        assert!(matches!(backend.acquire(&ask).await.unwrap(), Turn::Acquired { .. }));
+    }
+    assert_eq!(backend.inspect(&name).await.unwrap().holder.unwrap().owner, "one");
+    // It can still be handed over.
+    assert!(backend.release(&name, id, EarlierCalls::Unanswered).await.unwrap().was_held);
+    assert!(matches!(backend.acquire(&next).await.unwrap(), Turn::Acquired { .. }));
 }
 
 #[tokio::test]

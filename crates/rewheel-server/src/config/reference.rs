@@ -100,7 +100,7 @@ pub const SETTINGS: &[Setting] = &[
     is("server.limits", "idle_timeout", "\"75s\"", "Time after which the server closes an idle connection."),
     is("server.limits", "write_timeout", "\"30s\"", "Time after which the server closes a connection if the client does not read the response."),
 
-    is("store", "url", "\"sqlite://rewheel.db\"", "URL of the database: `sqlite://file`, `postgres://user@host/database`, `mysql://user@host/database`, `redis://host:6379/0`, or `memory://` for experiments (jobs are lost when the process ends)."),
+    is("store", "url", "\"sqlite://rewheel.db\"", "URL of the database: `sqlite://file`, `postgres://user@host/database`, `mysql://user@host/database`, `redis://host:6379/0`, `redis+cluster://host:6379,host:6380`, or `memory://` for experiments (jobs are lost when the process ends)."),
     unset("store", "pool_max", "16", "Maximum number of database connections of this node for its work, 2 to 1,000 (default: `pool_max` in the URL, or 8). The node opens one or two more connections, for heartbeats and notifications. Only for PostgreSQL, MariaDB and MySQL."),
 
     is("engine", "name", "\"rewheel\"", "Name of this node."),

@@ -3,7 +3,7 @@
 use super::MysqlStore;
 use super::transaction::Transaction;
 use super::verbs::insert::{Lines, insert};
-use super::verbs::settle::settle;
+use super::verbs::settle::{Share, settle};
 use rewheel_core::HolderId;
 use rewheel_core::store::{Insert, Inserted, Settled, Settlement, StoreResult};
 
@@ -68,7 +68,7 @@ impl MysqlStore {
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>> {
         let mut tx = Transaction::theirs(&self.shared, transaction).await?;
-        let answers = settle(&mut tx, holder, settlements).await;
+        let answers = settle(&mut tx, holder, settlements, Share::All).await;
         tx.hand_back(answers).await
     }
 }

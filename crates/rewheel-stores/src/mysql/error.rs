@@ -79,6 +79,14 @@ impl VerbError {
         }
     }
 
+    /// Returns the number of the server's error.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            VerbError::Sql(Error::Server(error)) => Some(error.code),
+            VerbError::Sql(_) | VerbError::Said(_) | VerbError::Unreadable(_) => None,
+        }
+    }
+
     /// Returns whether the server has no room for another prepared statement. A connection that is closed gives back those it has.
     pub(super) fn is_out_of_statements(&self) -> bool {
         match self {

@@ -24,7 +24,7 @@ use std::time::Duration;
 pub struct MysqlOptions {
     /// The address of the server, the user and the database.
     pub server: Opts,
-    /// Maximum number of connections for work, in addition to one connection for heartbeats.
+    /// Maximum number of connections for work, in addition to two connections for heartbeats.
     pub pool_max: usize,
     /// Maximum time for one statement.
     pub statement_timeout: Duration,

@@ -20,11 +20,12 @@ pub(super) fn text(sql: &'static str, listed: usize) -> Arc<str> {
     })
 }
 
-/// `{list}` stands for as many parameters. `{rows}` stands for the rest of the file, once for each row.
+/// `{list}` stands for as many parameters. `{rows}` stands for the rest of the file up to `{after}`, once for each row.
 fn made(sql: &str, listed: usize) -> String {
     let text = fill_in(&without_comments(sql));
     if let Some((head, row)) = text.split_once("{rows}") {
-        return format!("{head}{}", vec![row.trim(); listed].join(", "));
+        let (row, after) = row.split_once("{after}").unwrap_or((row, ""));
+        return format!("{head}{}{after}", vec![row.trim(); listed].join(", "));
     }
     text.replace("{list}", &vec!["?"; listed].join(","))
 }
@@ -61,9 +62,25 @@ pub(super) fn chunks(count: usize, most: usize) -> Vec<usize> {
     sizes
 }
 
+/// Splits rows of these sizes into parts: few different numbers of rows, and at most so many bytes, unless one row has more.
+pub(super) fn parts(sizes: &[usize], rows_max: usize, bytes_max: usize) -> Vec<usize> {
+    let (mut parts, mut left) = (Vec::new(), sizes);
+    while !left.is_empty() {
+        let mut bytes = 0;
+        let fitting = left.iter().take_while(|size| {
+            bytes += **size;
+            bytes <= bytes_max
+        });
+        let count = fitting.count().max(1);
+        parts.extend(chunks(count, rows_max));
+        left = &left[count..];
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{chunks, made, padded, without_comments};
+    use super::{chunks, made, padded, parts, without_comments};
 
     #[test]
     fn comments_and_the_last_semicolon_are_removed() {
@@ -75,6 +92,8 @@ mod tests {
     fn lists_and_rows_are_filled_in() {
         assert_eq!(made("a IN ({list})", 3), "a IN (?,?,?)");
         assert_eq!(made("VALUES {rows}(?, 1)", 2), "VALUES (?, 1), (?, 1)");
+        let tail = made("VALUES {rows}(?, 1) {after} ON DUPLICATE KEY", 2);
+        assert_eq!(tail, "VALUES (?, 1), (?, 1) ON DUPLICATE KEY");
     }
 
     #[test]
@@ -82,5 +101,12 @@ mod tests {
         assert_eq!([1, 2, 9, 65, 257, 1_001].map(padded), [1, 8, 64, 256, 1_000, 2_000]);
         assert_eq!(chunks(1_003, 512), [512, 256, 128, 64, 32, 8, 2, 1]);
         assert!(chunks(0, 512).is_empty());
+    }
+
+    #[test]
+    fn rows_are_split_by_their_size() {
+        assert_eq!(parts(&[1; 11], 8, 100), [8, 2, 1]);
+        assert_eq!(parts(&[60, 40, 1, 200, 3], 8, 100), [2, 1, 1, 1]);
+        assert!(parts(&[], 8, 100).is_empty());
     }
 }

@@ -6,6 +6,7 @@ use super::job_columns::Payload;
 use super::verbs::aside::{Aside, AsideAfter};
 use super::verbs::insert::Lines;
 use super::verbs::lease::Beat;
+use super::verbs::settle::Share;
 use super::verbs::sweep::{Budget, CLAIMS_READ as CLAIMS_RAISED, Swept};
 use super::verbs::{
     aside, audit, books, budgets, change, claim, claim_ends, failures, groups, held, insert, kinds,
@@ -32,6 +33,16 @@ use std::time::Duration;
 /// Maximum number of transactions of one sweep that move long leases out of the range that claims read: some thousand claims. The next
 /// sweep continues with the others.
 const ASIDE_ROUNDS_MAX: usize = 100;
+
+/// What earlier transactions of a batch have committed stays: the caller repeats the whole, and is told what was written before.
+fn after_part<T>(part: StoreResult<Vec<T>>, before: &[T]) -> StoreResult<Vec<T>> {
+    match part {
+        Err(StoreError::Unavailable(why) | StoreError::Full(why)) if !before.is_empty() => {
+            Err(StoreError::Ambiguous(why))
+        }
+        part => part,
+    }
+}
 
 impl MysqlStore {
     /// Begins an epoch: older data was restored.
@@ -114,7 +125,14 @@ impl WorkStore for MysqlStore {
         holder: HolderId,
         settlements: &[Settlement],
     ) -> StoreResult<Vec<Settled>> {
-        write!(self, tx => settle::settle(tx, holder, settlements))
+        let mut answers = Vec::with_capacity(settlements.len());
+        while answers.len() < settlements.len() {
+            let rest = &settlements[answers.len()..];
+            let share = Share::AsTimeAllows;
+            let part = async { write!(self, tx => settle::settle(tx, holder, rest, share)) };
+            answers.extend(after_part(part.await, &answers)?);
+        }
+        Ok(answers)
     }
 
     async fn give_back(
@@ -123,7 +141,13 @@ impl WorkStore for MysqlStore {
         leases: &[Lease],
         keep: Retain,
     ) -> StoreResult<Vec<Settled>> {
-        write!(self, tx => settle::give_back(tx, holder, leases, keep))
+        let mut answers = Vec::with_capacity(leases.len());
+        while answers.len() < leases.len() {
+            let rest = &leases[answers.len()..];
+            let part = async { write!(self, tx => settle::give_back(tx, holder, rest, keep)) };
+            answers.extend(after_part(part.await, &answers)?);
+        }
+        Ok(answers)
     }
 
     async fn extend(
@@ -278,7 +302,13 @@ impl OperateStore for MysqlStore {
         by: &Actor,
         keep: Retain,
     ) -> StoreResult<Vec<Changed>> {
-        write!(self, tx => change::change(tx, changes, by, keep))
+        let mut answers = Vec::with_capacity(changes.len());
+        while answers.len() < changes.len() {
+            let rest = &changes[answers.len()..];
+            let part = async { write!(self, tx => change::change(tx, rest, by, keep)) };
+            answers.extend(after_part(part.await, &answers)?);
+        }
+        Ok(answers)
     }
 
     async fn deadlines(&self, grace: Duration, limit: usize) -> StoreResult<Vec<JobEvent>> {

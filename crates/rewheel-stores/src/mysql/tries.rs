@@ -34,6 +34,7 @@ impl Tries {
         if self.count >= TRIES_MAX {
             return false;
         }
+        tracing::debug!(code = trouble.code(), "transaction repeated: another one was in its way");
         if self.count > 3 {
             let most = u64::from(self.count) * 2;
             let wait = rewheel::Random::thread().next() % most;

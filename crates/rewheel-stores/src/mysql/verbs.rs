@@ -10,6 +10,8 @@ pub(super) mod limits;
 pub(super) mod held;
 pub(super) mod settle;
 pub(super) mod successes;
+pub(super) mod verdicts;
+pub(super) mod given;
 pub(super) mod ending;
 pub(super) mod follow_ups;
 pub(super) mod lease;

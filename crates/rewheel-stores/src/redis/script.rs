@@ -107,6 +107,7 @@ scripts! {
     LIST: Reads "list",
     NOW: Reads "now",
     PRUNE: Writes "prune",
+    PRUNE_FLEET: Writes "prune_fleet",
     PUT_KINDS: Writes "put_kinds",
     PUT_TOKEN: Writes "put_token",
     RELEASE_GROUPS: Writes "release_groups",
@@ -119,7 +120,7 @@ scripts! {
     SETTLE: Writes "settle",
     STAGE: Writes "stage",
     START: Writes "start",
-    STUCK_GROUPS: Reads "stuck_groups",
+    STUCK_GROUPS: Writes "stuck_groups",
     SWEEP: Writes "sweep",
     TALLY: Reads "tally",
     TOKENS: Reads "tokens",
@@ -147,6 +148,17 @@ mod tests {
             let first = script.text.lines().next().unwrap();
             assert!(first.starts_with(&format!("-- {}: ", script.name)), "{first}");
             assert!(!script.text.contains("{include"), "{}: an unknown part", script.name);
+        }
+    }
+
+    /// Loading a job that cannot be read sets it aside.
+    #[test]
+    fn a_script_that_loads_jobs_is_one_that_writes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/redis/lua");
+        for script in all().into_iter().filter(|script| script.effect == Effect::Reads) {
+            let own = std::fs::read_to_string(folder.join(format!("{}.lua", script.name))).unwrap();
+            let loads = ["load(", "next_of("].iter().any(|call| own.contains(call));
+            assert!(!loads, "{} loads jobs", script.name);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tests what only a Redis server can do to a store: it dies, forgets scripts, is full, is a replica or has other settings.
 
+mod bounds;
 mod crash;
 mod errors;
 mod fleet;

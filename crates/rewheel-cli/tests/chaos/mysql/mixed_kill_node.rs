@@ -9,7 +9,7 @@ use crate::mixed::Mixed;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_feature_survives_killing_nodes() {
     let _alone = alone().await;
-    let Some(server) = Server::start("mixed-kill-node").await else { return };
+    let server = Server::start().await;
     let mixed = Mixed::start(&server.store, 3).await;
     mixed.run(async |cell: &mut Cell| kill_in_turn(cell).await).await;
 }

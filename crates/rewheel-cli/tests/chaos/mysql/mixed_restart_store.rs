@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_feature_survives_killing_the_database() {
     let _alone = alone().await;
-    let Some(mut server) = Server::start("mixed-restart-store").await else { return };
+    let mut server = Server::start().await;
     let mixed = Mixed::start(&server.store, 3).await;
     let running = mixed.run(async |cell: &mut Cell| {
         let (started, mut kills) = (Instant::now(), 0);

@@ -6,6 +6,6 @@ use crate::{alone, pause_nodes};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_node_cannot_settle_what_was_taken_over() {
     let _alone = alone().await;
-    let Some(server) = Server::start("pause-node").await else { return };
+    let server = Server::start().await;
     pause_nodes::settle_nothing_late(&server.store).await;
 }

@@ -20,17 +20,19 @@ pub(crate) struct Server {
     pub(crate) store: String,
     program: PathBuf,
     folder: tempfile::TempDir,
+    options: Vec<String>,
     port: u16,
     process: Option<Child>,
 }
 
 impl Server {
-    /// Returns `None` and prints it if MariaDB is not installed.
-    pub(crate) async fn start(cell: &str) -> Option<Server> {
-        let (Some(program), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
-            println!("not tested: {cell} on MariaDB (its programs are not on this machine)");
-            return None;
-        };
+    pub(crate) async fn start() -> Server {
+        Server::with(&[]).await
+    }
+
+    /// Starts a server with options of its own.
+    pub(crate) async fn with(options: &[&str]) -> Server {
+        let (program, install) = (find("mariadbd"), find("mariadb-install-db"));
         let folder = tempfile::tempdir().unwrap();
         let mut init = Command::new(install);
         init.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
@@ -41,9 +43,10 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         drop(listener);
         let store = format!("mysql://rewheel:rewheel@127.0.0.1:{port}/{DATABASE}");
-        let mut server = Server { store, program, folder, port, process: None };
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let mut server = Server { store, program, folder, options, port, process: None };
         server.go_on().await;
-        Some(server)
+        server
     }
 
     /// Starts it again; returns once it accepts clients.
@@ -60,6 +63,7 @@ impl Server {
             "--skip-name-resolve".to_owned(),
             "--innodb-flush-log-at-trx-commit=1".to_owned(),
         ]);
+        mariadbd.args(&self.options);
         let log = std::fs::File::options().create(true).append(true).open(path("log")).unwrap();
         mariadbd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut mariadbd = tokio::process::Command::from(mariadbd);
@@ -72,6 +76,25 @@ impl Server {
     pub(crate) async fn kill(&mut self) {
         let mut process = self.process.take().expect("it runs");
         process.kill().await.unwrap();
+    }
+
+    /// Runs statements as an administrator, and returns the rows that they print.
+    pub(crate) fn run(&self, sql: &str) -> Vec<String> {
+        let socket = self.folder.path().join("socket");
+        let mut client = Command::new(find("mariadb"));
+        client.args(["--no-defaults", "--user=root", "--skip-column-names", "--batch", "--force"]);
+        client.arg(format!("--socket={}", socket.display())).arg("--execute").arg(sql);
+        let output = client.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    /// Closes all connections of the nodes; returns how many there were.
+    pub(crate) fn kill_connections(&self) -> usize {
+        let nodes = "SELECT id FROM information_schema.processlist WHERE user = 'rewheel'";
+        let found = self.run(nodes);
+        // One may have ended by itself: the others are closed all the same.
+        self.run(&found.iter().map(|id| format!("KILL {id};")).collect::<String>());
+        found.len()
     }
 
     /// Returns the end of its log.
@@ -116,10 +139,11 @@ fn as_this_user() -> Option<&'static str> {
 }
 
 /// Finds a program in the folders of the environment, or in Debian's folder for servers.
-fn find(name: &str) -> Option<PathBuf> {
+fn find(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.map(|folder| folder.join(name)).find(|program| Path::is_file(program))
+    let found = folders.map(|folder| folder.join(name)).find(|program| Path::is_file(program));
+    found.unwrap_or_else(|| panic!("{name} is not installed: run `cargo xtask test`"))
 }
 
 fn run(command: &mut Command) {

@@ -10,16 +10,20 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
     return { 'busy', holder(lock) }
 end
 
+local ahead
+for index, place in ipairs(lock.line) do
+    if place.id == id then ahead = index - 1 end
+end
+if lock.holder == id or ahead then
+    -- A server without free memory refuses to add anything as the first write of a script: what the request has must not expire.
+    redis.call('HDEL', KEYS[1], '')
+end
+
 -- The request asks again because it did not get the first answer.
 if lock.holder == id then
     lock.lease, lock.till = lease, now + lease
     save(lock)
     return { 'acquired', text(lock.token) }
-end
-
-local ahead
-for index, place in ipairs(lock.line) do
-    if place.id == id then ahead = index - 1 end
 end
 
 if not is_held(lock) and (#lock.line == 0 or ahead == 0) then

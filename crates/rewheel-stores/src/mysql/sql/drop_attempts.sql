@@ -1,2 +1,2 @@
--- drop_attempts: deletes the attempt records of a job that ends without retention.
-DELETE FROM rewheel_attempts WHERE job = ?;
+-- drop_attempts: deletes the attempt records of jobs that end without retention.
+DELETE FROM rewheel_attempts WHERE job IN ({list});

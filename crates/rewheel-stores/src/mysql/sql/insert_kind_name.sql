@@ -1,2 +1,2 @@
--- insert_kind_name: writes the name of a new kind. Contract: KindStore::put_kinds.
-INSERT INTO rewheel_kind_names (name) VALUES (?);
+-- insert_kind_name: writes the names of new kinds. Contract: KindStore::put_kinds.
+INSERT INTO rewheel_kind_names (name) VALUES {rows}(?)

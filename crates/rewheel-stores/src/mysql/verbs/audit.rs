@@ -60,6 +60,16 @@ impl Auditor {
         Auditor { holder: None, who: Some(Actor::engine()), lines: Vec::new() }
     }
 
+    /// An auditor for actions of a user.
+    pub(super) fn of(who: &Actor) -> Auditor {
+        Auditor { holder: None, who: Some(who.clone()), lines: Vec::new() }
+    }
+
+    /// Adds an entry.
+    pub(super) fn add(&mut self, tx: &Transaction<'_>, by: &Actor, line: &Line<'_>) {
+        self.lines.push(values(tx, by, line));
+    }
+
     pub(super) async fn note(
         &mut self,
         tx: &mut Transaction<'_>,

@@ -4,25 +4,32 @@ use super::super::error::VerbError;
 use super::super::job_columns::{Payload, SCHEDULED};
 use super::super::row::{id16, wanted_number};
 use super::super::transaction::Transaction;
-use super::audit::{Line, audit};
+use super::audit::{Auditor, Line};
 use super::ending::{Ending, Live, drop_records, end, move_deadline};
 use super::groups;
 use super::keys::end_key;
 use super::read::lock;
+use super::sweep::Budget;
 use mysql_async::Value;
 use rewheel_core::store::{Change, ChangeVerb, Changed};
 use rewheel_core::{Actor, Job, Key, Retain, State, Timestamp};
 
+/// Changes the first of these jobs, as many as its time allows. The caller goes on with the others.
 pub(in super::super) async fn change(
     tx: &mut Transaction<'_>,
     changes: &[Change],
     by: &Actor,
     keep: Retain,
 ) -> Result<Vec<Changed>, VerbError> {
-    let mut answers = Vec::with_capacity(changes.len());
+    let (mut answers, mut budget) = (Vec::with_capacity(changes.len()), Budget::of(tx));
+    let mut auditor = Auditor::of(by);
     for change in changes {
-        answers.push(one(tx, change, by, keep).await?);
+        answers.push(one(tx, change, by, keep, &mut auditor).await?);
+        if budget.is_spent().await {
+            break;
+        }
     }
+    auditor.write(tx).await?;
     Ok(answers)
 }
 
@@ -31,6 +38,7 @@ async fn one(
     change: &Change,
     by: &Actor,
     keep: Retain,
+    auditor: &mut Auditor,
 ) -> Result<Changed, VerbError> {
     let Some(before) = lock(tx, change.job, Payload::Read).await? else {
         return Ok(Changed::NotFound);
@@ -46,7 +54,7 @@ async fn one(
     write(tx, &before, &after, &change.what, keep).await?;
     let (old, new) = change.what.facts(&before, &after);
     let (what, kind) = (change.what.as_str(), Some(&before.lane.kind));
-    audit(tx, by, Line { what, job: Some(before.id), kind, before: old, after: new }).await?;
+    auditor.add(tx, by, &Line { what, job: Some(before.id), kind, before: old, after: new });
     let version = before.version.next();
     Ok(match after.status.wanted() {
         Some(_) => Changed::Wanted { version },

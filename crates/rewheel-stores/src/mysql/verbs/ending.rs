@@ -5,6 +5,7 @@ use super::super::job_columns::LEASED;
 use super::super::places;
 use super::super::row::{bytes, count, get, id16, instant, maybe_bytes, unsigned, wanted};
 use super::super::transaction::Transaction;
+use super::given::Given;
 use super::groups;
 use super::keys::end_key;
 use mysql_async::{Row, Value};
@@ -81,10 +82,10 @@ impl Live {
         tx: &Transaction<'_>,
         state: State,
         due: Timestamp,
-    ) -> [Value; 2] {
+    ) -> [i64; 2] {
         let place = if self.keeps_place(tx, due) { self.place } else { tx.place(due) };
         let lane = self.lane.abs();
-        [if state == State::Scheduled { lane } else { -lane }.into(), place.into()]
+        [if state == State::Scheduled { lane } else { -lane }, place]
     }
 
     /// Returns whether the place of the job expresses this due time. In a repetition another job may have it.
@@ -172,6 +173,17 @@ pub(super) async fn leave_tables(tx: &mut Transaction<'_>, live: &Live) -> Resul
         tx.execute(include_str!("../sql/drop_deadline.sql"), values).await?;
     }
     lose_lease(tx, live).await
+}
+
+/// Deletes these deadlines of jobs that leave the hot table.
+pub(super) async fn drop_deadlines(
+    tx: &mut Transaction<'_>,
+    deadlines: &mut Given,
+) -> Result<(), VerbError> {
+    for given in deadlines.take() {
+        tx.execute(include_str!("../sql/drop_deadlines.sql"), vec![given.into()]).await?;
+    }
+    Ok(())
 }
 
 /// Notes that a job is not leased any more, if it was.
@@ -266,7 +278,18 @@ pub(super) async fn drop_records(
     group_key: Option<&str>,
 ) -> Result<(), VerbError> {
     let id = || id16(job.to_bytes());
-    tx.execute(include_str!("../sql/drop_attempts.sql"), vec![id()]).await?;
+    tx.run_list(include_str!("../sql/drop_attempts.sql"), &[], &[id()], &[]).await?;
+    drop_origin(tx, job, parent, group_key).await
+}
+
+/// Forgets where a job comes from that ends without retention: its parent, and its group.
+pub(super) async fn drop_origin(
+    tx: &mut Transaction<'_>,
+    job: JobId,
+    parent: Option<JobId>,
+    group_key: Option<&str>,
+) -> Result<(), VerbError> {
+    let id = || id16(job.to_bytes());
     if let Some(parent) = parent {
         let values = vec![id16(parent.to_bytes()), id()];
         tx.execute(include_str!("../sql/drop_child.sql"), values).await?;

@@ -5,6 +5,7 @@ use super::super::lane_rows::tenant_text;
 use super::super::row::{bytes, get, id16};
 use super::super::statement::chunks;
 use super::super::transaction::Transaction;
+use super::given::{ForJob, Given};
 use crate::payload::payload_hash;
 use mysql_async::Value;
 use rewheel_core::{JobId, Key, Lane, NewJob, State, Tenant, Timestamp};
@@ -127,12 +128,29 @@ pub(super) async fn end_key(
     state: State,
     expires: Timestamp,
 ) -> Result<(), VerbError> {
+    let mut keys = Given::default();
+    keys.add(ended(lane, key, job));
+    end_keys(tx, &mut keys, state, expires).await
+}
+
+/// Returns what [`end_keys`] is given for the key of a job.
+pub(super) fn ended(lane: &Lane, key: &str, job: JobId) -> ForJob {
     let name = name(lane.kind.as_str(), lane.tenant.as_ref().map_or("", Tenant::as_str), key);
-    let values = vec![
-        state.as_str().into(),
-        expires.as_millis().into(),
-        name.to_vec().into(),
-        id16(job.to_bytes()),
-    ];
-    tx.execute(include_str!("../sql/end_keys.sql"), values).await.map(drop)
+    ForJob::default().bytes(&name).bytes(&job.to_bytes())
+}
+
+/// Stores the final state of jobs in their keys, until the keys expire.
+pub(super) async fn end_keys(
+    tx: &mut Transaction<'_>,
+    keys: &mut Given,
+    state: State,
+    expires: Timestamp,
+) -> Result<(), VerbError> {
+    // In one order, so that two batches with the same keys do not deadlock.
+    keys.sort();
+    for given in keys.take() {
+        let values = vec![given.into(), state.as_str().into(), expires.as_millis().into()];
+        tx.execute(include_str!("../sql/end_keys.sql"), values).await?;
+    }
+    Ok(())
 }

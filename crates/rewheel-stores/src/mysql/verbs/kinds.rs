@@ -2,16 +2,23 @@
 
 use super::super::error::{VerbError, unreadable};
 use super::super::row::{bytes, count, get, id16, instant, maybe_bytes, unsigned};
+use super::super::statement::parts;
 use super::super::transaction::Transaction;
-use super::audit::{Line, audit};
+use super::audit::{Auditor, Line, audit};
 use crate::suspects;
-use mysql_async::Row;
+use mysql_async::{Row, Value};
 use rewheel_core::store::{KindsSince, StoreError};
 use rewheel_core::{
     Actor, AuditFields, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditVerb,
     KindEdited, KindName, Limits, NewKind, OnDead, Parked, Timestamp, Version,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// Kinds that one statement writes.
+const ROWS_MAX: usize = 512;
+
+/// Bytes of settings that one statement writes: a fraction of the smallest `max_allowed_packet` that servers have by default.
+const BYTES_MAX: usize = 1024 * 1024;
 
 pub(in super::super) async fn put_kinds(
     tx: &mut Transaction<'_>,
@@ -34,37 +41,61 @@ pub(in super::super) async fn put_kinds(
     if named.is_empty() {
         return Ok(());
     }
-    lock_changes(tx).await?;
-    for kind in named.into_values() {
-        put_kind(tx, kind, by).await?;
+    let mut change = lock_changes(tx).await?;
+    let names: Vec<&KindName> = named.keys().copied().collect();
+    let known = lock_all(tx, &names).await?;
+    let known: HashMap<&KindName, &Kind> = known.iter().map(|kind| (&kind.name, kind)).collect();
+    // Others may have written them meanwhile.
+    named.retain(|name, kind| !known.get(name).is_some_and(|known| kind.is_stored_as(known)));
+    if named.is_empty() {
+        return Ok(());
     }
+    let (mut rows, mut names_new, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut auditor = Auditor::of(by);
+    for (name, kind) in named {
+        change = change.saturating_add(1);
+        rows.push(values(tx, kind, change));
+        sizes.push(kind.settings.len());
+        let known = known.get(name);
+        if known.is_none() {
+            names_new.push(vec![name.as_str().into()]);
+        }
+        let before = known.map_or_else(AuditFields::default, |known| known.facts());
+        let (what, kind, after) = ("put kind", Some(name), kind.facts());
+        auditor.add(tx, by, &Line { what, job: None, kind, before, after });
+    }
+    write_change(tx, change, Deletes::No).await?;
+    insert(tx, include_str!("../sql/put_kind.sql"), rows, &sizes).await?;
+    let sizes = vec![0; names_new.len()];
+    insert(tx, include_str!("../sql/insert_kind_name.sql"), names_new, &sizes).await?;
+    auditor.write(tx).await?;
+    tx.report.get_or_insert_default();
     Ok(())
 }
 
-/// Writes one kind, under the lock of all changes.
-async fn put_kind(tx: &mut Transaction<'_>, kind: &NewKind, by: &Actor) -> Result<(), VerbError> {
-    let known = lock(tx, &kind.name).await?;
-    if known.as_ref().is_some_and(|known| kind.is_stored_as(known)) {
-        return Ok(());
-    }
-    let change = next_change(tx, Deletes::No).await?;
-    let values = vec![
+fn values(tx: &Transaction<'_>, kind: &NewKind, change: i64) -> Vec<Value> {
+    vec![
         kind.name.as_str().into(),
         kind.settings.as_str().into(),
         kind.takeovers_max.into(),
         tx.now.as_millis().into(),
         change.into(),
         kind.on_dead.blocks().into(),
-    ];
-    tx.execute(include_str!("../sql/put_kind.sql"), values).await?;
-    if known.is_none() {
-        let name = vec![kind.name.as_str().into()];
-        tx.execute(include_str!("../sql/insert_kind_name.sql"), name).await?;
+    ]
+}
+
+/// Inserts rows of these sizes, many with one statement.
+async fn insert(
+    tx: &mut Transaction<'_>,
+    sql: &'static str,
+    rows: Vec<Vec<Value>>,
+    sizes: &[usize],
+) -> Result<(), VerbError> {
+    let mut rows = rows.into_iter();
+    for size in parts(sizes, ROWS_MAX, BYTES_MAX) {
+        let values = rows.by_ref().take(size).flatten().collect();
+        tx.insert_rows(sql, size, values).await?;
     }
-    let before = known.as_ref().map_or_else(AuditFields::default, Kind::facts);
-    let (what, name, after) = ("put kind", Some(&kind.name), kind.facts());
-    audit(tx, by, Line { what, job: None, kind: name, before, after }).await?;
-    tx.report.get_or_insert_default();
     Ok(())
 }
 
@@ -105,13 +136,22 @@ enum Deletes {
 /// Returns the number of the change that this transaction makes.
 async fn next_change(tx: &mut Transaction<'_>, deletes: Deletes) -> Result<i64, VerbError> {
     let change = lock_changes(tx).await?.saturating_add(1);
+    write_change(tx, change, deletes).await?;
+    Ok(change)
+}
+
+/// Writes the number of the latest change, under the lock of all changes.
+async fn write_change(
+    tx: &mut Transaction<'_>,
+    change: i64,
+    deletes: Deletes,
+) -> Result<(), VerbError> {
     let deleted = match deletes {
         Deletes::No => None,
         Deletes::Yes => Some(change),
     };
-    tx.execute(include_str!("../sql/next_kind_change.sql"), vec![change.into(), deleted.into()])
-        .await?;
-    Ok(change)
+    let values = vec![change.into(), deleted.into()];
+    tx.execute(include_str!("../sql/next_kind_change.sql"), values).await.map(drop)
 }
 
 /// Reads a kind.
@@ -125,8 +165,14 @@ pub(super) async fn get_kind(
 
 /// Reads a kind, and locks it against other changes and new jobs.
 async fn lock(tx: &mut Transaction<'_>, name: &KindName) -> Result<Option<Kind>, VerbError> {
-    let row = tx.find(include_str!("../sql/lock_kind.sql"), vec![name.as_str().into()]).await?;
-    row.as_ref().map(read_kind).transpose()
+    Ok(lock_all(tx, &[name]).await?.pop())
+}
+
+/// Reads those of these kinds that exist, and locks them.
+async fn lock_all(tx: &mut Transaction<'_>, names: &[&KindName]) -> Result<Vec<Kind>, VerbError> {
+    let list: Vec<Value> = names.iter().map(|name| name.as_str().into()).collect();
+    let rows = tx.run_list(include_str!("../sql/lock_kind.sql"), &[], &list, &[]).await?.rows;
+    rows.iter().map(read_kind).collect()
 }
 
 async fn living(
@@ -227,7 +273,8 @@ async fn delete_kind(
     tx.execute(include_str!("../sql/delete_kind_name.sql"), vec![name.into()]).await?;
     let used = tx.find(include_str!("../sql/kind_is_used.sql"), vec![name.into(); 3]).await?;
     if used.is_some() {
-        tx.execute(include_str!("../sql/insert_kind_name.sql"), vec![name.into()]).await?;
+        let sql = include_str!("../sql/insert_kind_name.sql");
+        tx.insert_rows(sql, 1, vec![name.into()]).await?;
         return Ok(KindEdited::HasJobs(kind));
     }
     next_change(tx, Deletes::Yes).await?;

@@ -2,9 +2,10 @@
 
 use super::super::error::{VerbError, unreadable};
 use super::super::row::{bytes, count, duration, failure, get, id16, instant, unsigned};
+use super::super::statement::parts;
 use super::super::transaction::Transaction;
 use super::prune::hex_list;
-use mysql_async::Row;
+use mysql_async::{Row, Value};
 use rewheel_core::store::{AttemptEnd, AttemptRecord};
 use rewheel_core::{
     ContentType, Decision, DropReason, Fence, GivenResult, HolderId, JobId, JobResult, Limits,
@@ -12,27 +13,46 @@ use rewheel_core::{
 };
 use std::collections::HashSet;
 
-/// Stores the result of a job that succeeded.
+/// Results that one statement stores.
+const ROWS_MAX: usize = 512;
+
+/// Bytes of results that one statement stores: a fraction of the smallest `max_allowed_packet` that servers have by default.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Stores the results of jobs that succeeded.
 pub(super) async fn store(
     tx: &mut Transaction<'_>,
-    job: JobId,
     expires: Timestamp,
-    result: &GivenResult,
+    results: &[(JobId, GivenResult)],
 ) -> Result<(), VerbError> {
+    let bytes = |(_, result): &(JobId, GivenResult)| match result {
+        GivenResult::Kept(result) => result.body.len(),
+        GivenResult::Dropped(_) => 0,
+    };
+    let sizes: Vec<usize> = results.iter().map(bytes).collect();
+    let mut left = results.iter();
+    for size in parts(&sizes, ROWS_MAX, BYTES_MAX) {
+        let rows = left.by_ref().take(size);
+        let values = rows.flat_map(|(job, result)| values(*job, expires, result)).collect();
+        tx.insert_rows(include_str!("../sql/insert_result.sql"), size, values).await?;
+    }
+    Ok(())
+}
+
+fn values(job: JobId, expires: Timestamp, result: &GivenResult) -> [Value; 5] {
     let (content_type, dropped, body) = match result {
         GivenResult::Kept(result) => {
             (Some(result.content_type.as_str()), None, Some(result.body.as_slice()))
         }
         GivenResult::Dropped(why) => (None, Some(why.as_str()), None),
     };
-    let values = vec![
+    [
         id16(job.to_bytes()),
         expires.as_millis().into(),
         content_type.into(),
         dropped.into(),
         body.into(),
-    ];
-    tx.execute(include_str!("../sql/insert_result.sql"), values).await.map(drop)
+    ]
 }
 
 pub(in super::super) async fn result(

@@ -5,11 +5,13 @@ use super::super::job_columns::{PAUSED, SCHEDULED};
 use super::super::row::{bytes, count, get, id16, instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::audit::Auditor;
-use super::ending::{Ending, Live, end, expect_matched, lose_lease, texts};
+use super::ending::{Ending, Live, end};
 use super::follow_ups;
 use super::results;
 use super::successes::Successes;
+use super::sweep::Budget;
 use super::unreadable::Unreadable;
+use super::verdicts::{Next, Verdicts};
 use crate::follow_ups::FollowUps;
 use mysql_async::Value;
 use rewheel_core::store::{Outcome, Settled, Settlement};
@@ -17,22 +19,34 @@ use rewheel_core::{
     Cause, Decision, Failure, Fence, HolderId, JobId, Lease, Limits, Retain, State, Timestamp,
     Transition, Wanted,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+
+/// How much of a batch one transaction handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Share {
+    All,
+    /// The first ones, as many as its time allows. The caller goes on with the others: so a slow server makes progress, too.
+    AsTimeAllows,
+}
 
 pub(in super::super) async fn settle(
     tx: &mut Transaction<'_>,
     holder: HolderId,
     settlements: &[Settlement],
+    share: Share,
 ) -> Result<Vec<Settled>, VerbError> {
     let leases: Vec<Lease> = settlements.iter().map(|settlement| settlement.lease).collect();
-    let Some(mut settler) = Settler::find(tx, holder, &leases).await? else {
+    let Some(mut settler) = Settler::find(tx, holder, &leases, Asked::Settle).await? else {
         return missing(tx, &leases, Asked::Settle).await;
     };
-    let mut answers = Vec::with_capacity(settlements.len());
+    let (mut answers, mut budget) = (Vec::with_capacity(settlements.len()), Budget::of(tx));
     for settlement in settlements {
         answers.push(settler.settle(tx, settlement).await?);
+        if share == Share::AsTimeAllows && budget.is_spent().await {
+            break;
+        }
     }
-    settler.successes.write(tx).await?;
+    settler.write(tx).await?;
     let Settler { follow_ups, mut auditor, .. } = settler;
     follow_ups::store(tx, follow_ups, &mut auditor).await?;
     auditor.write(tx).await?;
@@ -45,28 +59,17 @@ pub(in super::super) async fn give_back(
     leases: &[Lease],
     keep: Retain,
 ) -> Result<Vec<Settled>, VerbError> {
-    let Some(mut settler) = Settler::find(tx, holder, leases).await? else {
+    let Some(mut settler) = Settler::find(tx, holder, leases, Asked::GiveBack).await? else {
         return missing(tx, leases, Asked::GiveBack).await;
     };
-    let mut answers = Vec::with_capacity(leases.len());
+    let (mut answers, mut budget) = (Vec::with_capacity(leases.len()), Budget::of(tx));
     for lease in leases {
-        let Some(live) = settler.held.take(*lease) else {
-            answers.push(settler.repeated(tx, *lease, Asked::GiveBack).await?);
-            continue;
-        };
-        let wanted = live.wanted;
-        let state = wanted.map_or(State::Scheduled, Wanted::state);
-        if state.is_live() {
-            tx.report_lane(live.lane).await;
-            settler.let_go(tx, &live, state, given_back_by(settler.number), None, None).await?;
-        } else {
-            let settled_by = Some(given_back_by(settler.number));
-            end(tx, &live, &Ending { state, failure: None, settled_by, keep }).await?;
-            let transition = live.transition(Cause::GiveBack, State::Leased, state);
-            settler.note(tx, &live, Transition { wanted, ..transition }).await?;
+        answers.push(settler.give_back(tx, *lease, keep).await?);
+        if budget.is_spent().await {
+            break;
         }
-        answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
+    settler.write(tx).await?;
     settler.auditor.write(tx).await?;
     tx.report.get_or_insert_default();
     Ok(answers)
@@ -78,11 +81,10 @@ async fn missing(
     leases: &[Lease],
     asked: Asked,
 ) -> Result<Vec<Settled>, VerbError> {
-    let mut answers = Vec::with_capacity(leases.len());
-    for lease in leases {
-        answers.push(repeated(tx, None, *lease, asked).await?);
-    }
-    Ok(answers)
+    let jobs: Vec<JobId> = leases.iter().map(|lease| lease.job).collect();
+    let seen = find_seen(tx, &jobs).await?;
+    let answer = |lease: &Lease| repeated(tx.now, seen.get(&lease.job), None, *lease, asked);
+    Ok(leases.iter().map(answer).collect())
 }
 
 /// What a holder asks for. A result that arrives after the job was given back does not count.
@@ -127,12 +129,13 @@ impl Held {
         Ok(Held(held))
     }
 
+    fn has(&self, lease: Lease) -> bool {
+        self.0.get(&lease.job).is_some_and(|live| live.fence == lease.fence)
+    }
+
     /// Takes a job if the holder has it under this lease. Guards every settle.
     fn take(&mut self, lease: Lease) -> Option<Live> {
-        if self.0.get(&lease.job)?.fence != lease.fence {
-            return None;
-        }
-        self.0.remove(&lease.job)
+        if self.has(lease) { self.0.remove(&lease.job) } else { None }
     }
 }
 
@@ -142,7 +145,10 @@ struct Settler {
     number: i64,
     alive: bool,
     held: Held,
+    /// The jobs that it had not under these leases at first, as they were.
+    others: HashMap<JobId, Option<Seen>>,
     successes: Successes,
+    verdicts: Verdicts,
     /// The jobs that applied settlements submit.
     follow_ups: FollowUps,
     auditor: Auditor,
@@ -153,15 +159,63 @@ impl Settler {
         tx: &mut Transaction<'_>,
         id: HolderId,
         leases: &[Lease],
+        asked: Asked,
     ) -> Result<Option<Settler>, VerbError> {
         let alive = tx.alive(id).await?;
         let number = if alive.is_some() { alive } else { tx.number(id).await? };
         let Some(number) = number else { return Ok(None) };
         let held = Held::find(tx, number, leases).await?;
-        let successes = Successes::of(id, number);
-        let (alive, auditor) = (alive.is_some(), Auditor::of_holder(id));
-        let follow_ups = FollowUps::default();
-        Ok(Some(Settler { id, number, alive, held, successes, follow_ups, auditor }))
+        // The holder may have them under another fence: then it has settled them before.
+        let others = leases.iter().filter(|lease| !held.has(**lease)).map(|lease| lease.job);
+        let others: Vec<JobId> = others.collect();
+        let seen = find_seen(tx, &others).await?;
+        let others = others.into_iter().map(|job| (job, seen.get(&job).cloned())).collect();
+        let settled_by = match asked {
+            Asked::Settle => number,
+            Asked::GiveBack => given_back_by(number),
+        };
+        Ok(Some(Settler {
+            id,
+            number,
+            alive: alive.is_some(),
+            held,
+            others,
+            successes: Successes::of(id, number),
+            verdicts: Verdicts::of(number, settled_by),
+            follow_ups: FollowUps::default(),
+            auditor: Auditor::of_holder(id),
+        }))
+    }
+
+    /// Writes what was decided so far.
+    async fn write(&mut self, tx: &mut Transaction<'_>) -> Result<(), VerbError> {
+        self.successes.write(tx).await?;
+        self.verdicts.write(tx).await
+    }
+
+    async fn give_back(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        lease: Lease,
+        keep: Retain,
+    ) -> Result<Settled, VerbError> {
+        let Some(live) = self.held.take(lease) else {
+            return self.repeated(tx, lease, Asked::GiveBack).await;
+        };
+        let wanted = live.wanted;
+        let state = wanted.map_or(State::Scheduled, Wanted::state);
+        if state.is_live() {
+            tx.report_lane(live.lane).await;
+            self.let_go(tx, &live, state, None, None).await?;
+        } else {
+            // The line of a group reads the rows of its other jobs.
+            self.verdicts.write(tx).await?;
+            let settled_by = Some(given_back_by(self.number));
+            end(tx, &live, &Ending { state, failure: None, settled_by, keep }).await?;
+            let transition = live.transition(Cause::GiveBack, State::Leased, state);
+            self.note(tx, &live, Transition { wanted, ..transition }).await?;
+        }
+        Ok(Settled::Applied(Outcome::LetGo(state)))
     }
 
     async fn settle(
@@ -182,6 +236,10 @@ impl Settler {
             tx.execute(include_str!("../sql/settle_payload.sql"), values).await?;
         }
         let decision = &settled.decision;
+        if live.group_key.is_some() {
+            // The line of a group reads the rows of its other jobs.
+            self.verdicts.write(tx).await?;
+        }
         self.record(tx, settled, &live).await?;
         if settled.is_plain_success() {
             self.successes.add(tx, &live, settled).await?;
@@ -190,11 +248,11 @@ impl Settler {
         live.attempt += u32::from(decision.uses_attempt());
         let failure = decision.failure().or(settled.failure.as_ref());
         let outcome = match decision.state(live.wanted) {
-            State::Leased if self.alive => self.keep_lease(tx, &live, settled).await?,
+            State::Leased if self.alive => self.keep_lease(tx, &live, settled),
             // A dead holder must not keep a lease: the job is scheduled instead.
             state @ (State::Leased | State::Scheduled | State::Paused) => {
                 let state = if state == State::Leased { State::Scheduled } else { state };
-                self.let_go(tx, &live, state, self.number, Some(decision), failure).await?;
+                self.let_go(tx, &live, state, Some(decision), failure).await?;
                 if state == State::Scheduled {
                     tx.report_lane(live.lane).await;
                 }
@@ -216,12 +274,19 @@ impl Settler {
         state: State,
         failure: Option<&Failure>,
     ) -> Result<(), VerbError> {
-        let (settled_by, keep) = (Some(self.number), settled.keep);
-        end(tx, live, &Ending { state, failure, settled_by, keep }).await?;
-        if let (State::Succeeded, false, Some(result)) =
-            (state, keep.job.is_zero(), &settled.result)
-        {
-            results::store(tx, live.id, tx.now.plus(keep.job), result).await?;
+        if state == State::Dead && live.group_key.is_none() {
+            self.verdicts.die(tx, live, failure).await?;
+        } else {
+            // The end of a job without retention deletes its records.
+            self.verdicts.write_records(tx).await?;
+            let (settled_by, keep) = (Some(self.number), settled.keep);
+            end(tx, live, &Ending { state, failure, settled_by, keep }).await?;
+            if let (State::Succeeded, false, Some(result)) =
+                (state, keep.job.is_zero(), &settled.result)
+            {
+                let results = [(live.id, result.clone())];
+                results::store(tx, tx.now.plus(keep.job), &results).await?;
+            }
         }
         let transition = live.transition(Cause::Settle, State::Leased, state);
         self.note(tx, live, Transition { wanted: live.wanted, failure, ..transition }).await
@@ -236,71 +301,36 @@ impl Settler {
         self.auditor.note(tx, live, &Transition { holder: Some(self.id), ..transition }).await
     }
 
-    async fn keep_lease(
-        &self,
-        tx: &mut Transaction<'_>,
-        live: &Live,
-        settled: &Settlement,
-    ) -> Result<Outcome, VerbError> {
+    fn keep_lease(&mut self, tx: &Transaction<'_>, live: &Live, settled: &Settlement) -> Outcome {
         let (due, because) = next_due(tx.now, &settled.decision);
         let due = due.unwrap_or(live.due);
         let overdue = due.plus(settled.hold).as_millis();
-        let [category, code, message] = texts(settled.failure.as_ref());
-        let floor = tx.shared.epoch.fence_floor();
-        let mut values = vec![
-            floor.into(),
-            live.attempt.into(),
-            due.as_millis().into(),
-            because.into(),
-            tx.now.as_millis().into(),
-            overdue.into(),
-            category.clone(),
-            code,
-            category,
-            message,
-        ];
-        values.extend(live.guard());
-        let matched = tx.execute(include_str!("../sql/keep_lease.sql"), values).await?;
-        expect_matched(matched, 1)?;
-        let values = vec![overdue.into(), live.claim.into(), overdue.into()];
-        tx.execute(include_str!("../sql/lower_overdue.sql"), values).await?;
-        let fence = settled.lease.fence.max(Fence::new(unsigned(floor))).next();
-        Ok(Outcome::Kept { fence, due_in: due.since(tx.now) })
+        let floor = Fence::new(unsigned(tx.shared.epoch.fence_floor()));
+        let fence = settled.lease.fence.max(floor).next();
+        let next = Next { due, because, failure: settled.failure.as_ref() };
+        self.verdicts.keep(live, fence.get(), overdue, &next);
+        Outcome::Kept { fence, due_in: due.since(tx.now) }
     }
 
     async fn let_go(
-        &self,
+        &mut self,
         tx: &mut Transaction<'_>,
         live: &Live,
         state: State,
-        by: i64,
         decision: Option<&Decision>,
         failure: Option<&Failure>,
     ) -> Result<(), VerbError> {
         let (due, because) = decision.map_or((None, None), |decision| next_due(tx.now, decision));
         let due = due.unwrap_or(live.due);
-        let [category, code, message] = texts(failure);
-        let mut values = vec![
-            if state == State::Scheduled { SCHEDULED } else { PAUSED }.into(),
-            live.attempt.into(),
-            due.as_millis().into(),
-            because.into(),
-            by.into(),
-            category.clone(),
-            code,
-            category,
-            message,
-        ];
-        values.extend(live.next_address(tx, state, due));
-        values.extend(live.guard());
-        let matched = tx.execute(include_str!("../sql/let_go.sql"), values).await?;
-        expect_matched(matched, 1)?;
-        lose_lease(tx, live).await
+        let [lane, place] = live.next_address(tx, state, due);
+        let state = if state == State::Scheduled { SCHEDULED } else { PAUSED };
+        let next = Next { due, because, failure };
+        self.verdicts.let_go(tx, live, (state, lane, place), &next).await
     }
 
     /// Stores the record of a failed attempt, if it failed.
     async fn record(
-        &self,
+        &mut self,
         tx: &mut Transaction<'_>,
         settled: &Settlement,
         live: &Live,
@@ -320,8 +350,9 @@ impl Settler {
             settled.decision.as_str().into(),
             settled.decision.wait().map(|(after, _)| millis(after)).into(),
         ];
-        tx.execute(include_str!("../sql/insert_attempt.sql"), values).await?;
+        self.verdicts.record(values, failure.message().len());
         if live.version > Limits::ATTEMPTS_LISTED_MAX as u64 {
+            self.verdicts.write_records(tx).await?;
             trim_attempts(tx, settled.lease.job).await?;
         }
         Ok(())
@@ -333,36 +364,42 @@ impl Settler {
         lease: Lease,
         asked: Asked,
     ) -> Result<Settled, VerbError> {
+        let number = Some(self.number);
+        if let Some(seen) = self.others.get(&lease.job) {
+            return Ok(repeated(tx.now, seen.as_ref(), number, lease, asked));
+        }
         // It may be a repetition within this same batch.
-        self.successes.write(tx).await?;
-        repeated(tx, Some(self.number), lease, asked).await
+        self.write(tx).await?;
+        let seen = find_seen(tx, &[lease.job]).await?;
+        Ok(repeated(tx.now, seen.get(&lease.job), number, lease, asked))
     }
 }
 
 /// Returns the result of a settlement that matches no lease: it is a repetition, or too late.
-async fn repeated(
-    tx: &mut Transaction<'_>,
+fn repeated(
+    now: Timestamp,
+    seen: Option<&Seen>,
     holder: Option<i64>,
     lease: Lease,
     asked: Asked,
-) -> Result<Settled, VerbError> {
-    let Some(seen) = find_seen(tx, lease.job).await? else {
-        return Ok(Settled::AlreadyApplied(Outcome::Gone));
+) -> Settled {
+    let Some(seen) = seen else {
+        return Settled::AlreadyApplied(Outcome::Gone);
     };
     let is_same = holder.is_some_and(|number| {
         let gave_back = asked == Asked::GiveBack && seen.by == given_back_by(number);
         seen.by == number || gave_back
     });
     if !is_same || seen.fence_settled != lease.fence {
-        return Ok(Settled::Lost);
+        return Settled::Lost;
     }
     // A claim resets `kept`: the same holder may have claimed the job again.
     let is_ours = seen.kept && Some(seen.holder) == holder;
-    Ok(Settled::AlreadyApplied(if is_ours {
-        Outcome::Kept { fence: seen.fence, due_in: seen.due.since(tx.now) }
+    Settled::AlreadyApplied(if is_ours {
+        Outcome::Kept { fence: seen.fence, due_in: seen.due.since(now) }
     } else {
         Outcome::LetGo(seen.state)
-    }))
+    })
 }
 
 /// Returns when a job runs again and why, if the decision says so.
@@ -374,6 +411,7 @@ fn next_due(now: Timestamp, decision: &Decision) -> (Option<Timestamp>, Option<&
 }
 
 /// The holder that settled a job last, and its current holder.
+#[derive(Clone)]
 struct Seen {
     state: State,
     by: i64,
@@ -385,7 +423,14 @@ struct Seen {
     due: Timestamp,
 }
 
-async fn find_seen(tx: &mut Transaction<'_>, job: JobId) -> Result<Option<Seen>, VerbError> {
+/// Finds jobs in any state. Those that are not in the result do not exist.
+async fn find_seen(
+    tx: &mut Transaction<'_>,
+    jobs: &[JobId],
+) -> Result<HashMap<JobId, Seen>, VerbError> {
+    // In one order, so that two settles of the same jobs do not deadlock.
+    let (mut left, mut found): (BTreeSet<JobId>, _) =
+        (jobs.iter().copied().collect(), HashMap::new());
     for sql in [
         include_str!("../sql/settle_seen.sql"),
         include_str!("../sql/settle_seen_dead.sql"),
@@ -393,19 +438,24 @@ async fn find_seen(tx: &mut Transaction<'_>, job: JobId) -> Result<Option<Seen>,
         // An operator may have put a dead letter back to work in between.
         include_str!("../sql/settle_seen.sql"),
     ] {
-        let Some(row) = tx.find(sql, vec![id16(job.to_bytes())]).await? else { continue };
-        let state: String = get(&row, 0)?;
-        return Ok(Some(Seen {
-            state: state.parse().unwrap_or(State::Scheduled),
-            by: get(&row, 1)?,
-            fence_settled: Fence::new(unsigned(get(&row, 2)?)),
-            holder: get(&row, 3)?,
-            fence: Fence::new(unsigned(get(&row, 4)?)),
-            due: instant(get(&row, 5)?),
-            kept: get(&row, 6)?,
-        }));
+        let list: Vec<Value> = left.iter().map(|id| id16(id.to_bytes())).collect();
+        for row in tx.run_list(sql, &[], &list, &[]).await?.rows {
+            let id = JobId::from_bytes(bytes(&row, 0)?);
+            let state: String = get(&row, 1)?;
+            let seen = Seen {
+                state: state.parse().unwrap_or(State::Scheduled),
+                by: get(&row, 2)?,
+                fence_settled: Fence::new(unsigned(get(&row, 3)?)),
+                holder: get(&row, 4)?,
+                fence: Fence::new(unsigned(get(&row, 5)?)),
+                due: instant(get(&row, 6)?),
+                kept: get(&row, 7)?,
+            };
+            left.remove(&id);
+            found.insert(id, seen);
+        }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Drops records from the middle of a long history, and counts the dropped ones.

@@ -4,9 +4,10 @@ use super::super::error::VerbError;
 use super::super::job_columns::LEASED;
 use super::super::row::{id16, millis};
 use super::super::transaction::Transaction;
-use super::ending::{Live, drop_records, expect_matched, leave_tables};
+use super::ending::{Live, drop_deadlines, drop_origin, expect_matched, lose_lease};
+use super::given::{ForJob, Given};
 use super::groups;
-use super::keys::end_key;
+use super::keys::{end_keys, ended};
 use super::results;
 use mysql_async::Value;
 use rewheel_core::store::{AttemptTiming, Settlement};
@@ -24,12 +25,26 @@ pub(super) struct Successes {
     /// Their places, by lane.
     rows: BTreeMap<i64, Vec<(i64, AttemptTiming)>>,
     results: Vec<(JobId, GivenResult)>,
+    /// Their keys and their deadlines.
+    keys: Given,
+    deadlines: Given,
+    /// Jobs whose attempt records are deleted with them.
+    forgotten: Vec<Value>,
 }
 
 impl Successes {
     pub(super) fn of(id: HolderId, holder: i64) -> Successes {
-        let (rows, results) = (BTreeMap::new(), Vec::new());
-        Successes { id, holder, keep: Retain::default(), code: None, rows, results }
+        Successes {
+            id,
+            holder,
+            keep: Retain::default(),
+            code: None,
+            rows: BTreeMap::new(),
+            results: Vec::new(),
+            keys: Given::default(),
+            deadlines: Given::default(),
+            forgotten: Vec::new(),
+        }
     }
 
     pub(super) async fn add(
@@ -48,18 +63,21 @@ impl Successes {
         if let (Some(result), false) = (&settled.result, keep.job.is_zero()) {
             self.results.push((live.id, result.clone()));
         }
-        leave_tables(tx, live).await?;
+        if let Some(deadline) = live.deadline {
+            self.deadlines.add(ForJob::default().number(deadline).bytes(&live.id.to_bytes()));
+        }
+        lose_lease(tx, live).await?;
         groups::ended(tx, live, State::Succeeded).await?;
         if keep.job.is_zero() {
             if !live.unsettled || live.parent.is_some() || live.group_key.is_some() {
-                drop_records(tx, live.id, live.parent, live.group_key.as_deref()).await?;
+                self.forgotten.push(id16(live.id.to_bytes()));
+                drop_origin(tx, live.id, live.parent, live.group_key.as_deref()).await?;
             }
             tx.pruned += 1;
         }
         if let Some(key) = &live.key {
             let lane = tx.lane_of(live.lane).await?;
-            let expires = tx.now.plus(keep.key);
-            end_key(tx, &lane, key, live.id, State::Succeeded, expires).await?;
+            self.keys.add(ended(&lane, key, live.id));
         }
         Ok(())
     }
@@ -78,10 +96,12 @@ impl Successes {
             expect_matched(deleted, places.len())?;
         }
         let expires = tx.now.plus(self.keep.job);
-        for (job, result) in self.results.drain(..) {
-            results::store(tx, job, expires, &result).await?;
-        }
-        Ok(())
+        results::store(tx, expires, &std::mem::take(&mut self.results)).await?;
+        let forgotten = std::mem::take(&mut self.forgotten);
+        tx.run_list(include_str!("../sql/drop_attempts.sql"), &[], &forgotten, &[]).await?;
+        drop_deadlines(tx, &mut self.deadlines).await?;
+        let expires = tx.now.plus(self.keep.key);
+        end_keys(tx, &mut self.keys, State::Succeeded, expires).await
     }
 
     async fn keep_rows(

@@ -239,7 +239,7 @@ impl Sweeper {
                 live.takeovers.into(),
                 live.takeovers_counted.into(),
             ];
-            values.extend(live.next_address(tx, state, live.due));
+            values.extend(live.next_address(tx, state, live.due).map(Value::from));
             values.extend(live.guard());
             let matched = tx.execute(include_str!("../sql/take_over.sql"), values).await?;
             expect_matched(matched, 1)?;

@@ -1,5 +1,5 @@
 -- prune: deletes what has expired, at most `limit` of each sort.
--- Arguments: offset, limit, audit_older_than, results_remembered, holders_kept, starts_kept.
+-- Arguments: offset, limit, audit_older_than, results_remembered.
 -- {include base spare holder lane job}
 local limit = A[2]
 
@@ -78,18 +78,6 @@ local function prune_audit()
     return #gone
 end
 
-local function prune_holders()
-    local gone, all = {}, redis.call('HGETALL', P .. 'holders')
-    for at = 1, #all, 2 do
-        local died = struct.unpack('>d', all[at + 1])
-        if died ~= 0 and plus(died, A[5]) <= now and #gone < limit then
-            gone[#gone + 1] = all[at]
-        end
-    end
-    many('HDEL', 'holders', gone)
-    return #gone
-end
-
 -- Adds up the oldest lines of the ledger.
 local function fold_ledger()
     local lines = redis.call('LLEN', P .. 'ledger')
@@ -106,18 +94,8 @@ local function fold_ledger()
     return #oldest - 1
 end
 
-local function prune_starts()
-    local rows = redis.call('HGETALL', P .. 'starts')
-    for at = 1, #rows, 2 do
-        if plus(tonumber(rows[at + 1]), A[6]) <= now then
-            redis.call('HDEL', P .. 'starts', rows[at])
-        end
-    end
-end
-
-prune_starts()
 local finished = prune_finished()
 write_ledger(0, finished)
-local counts = { finished, prune_results(), prune_keys(), prune_audit(), prune_holders(), fold_ledger() }
+local counts = { finished, prune_results(), prune_keys(), prune_audit(), fold_ledger() }
 write_counts()
 return counts

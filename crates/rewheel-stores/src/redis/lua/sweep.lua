@@ -1,38 +1,66 @@
 -- sweep: frees jobs whose holder is dead or unknown, and overdue jobs.
--- Arguments: offset, origin, by, limit, keep_job, keep_key, watched_until, watched_since.
+-- Arguments: offset, origin, by, limit, keep_job, keep_key, watched_until, watched_since, where to go on (a holder, and how many of its
+-- leases were passed over), how many leases to look at. Also returns where it stopped, or false.
 -- {include base spare holder lane job audit group ending}
 local origin, by, limit, keep_job, keep_key, till, since = A[2], A[3], A[4], A[5], A[6], A[7], A[8]
+local first, passed, looks = A[9], A[10], A[11]
 if not alive(by) then
     return redis.error_reply('DEAD the holder is dead or unknown')
 end
 
--- The leases to take, before anything is written: ids with their holders.
-local taken = {}
-for _, holder in ipairs(redis.call('SMEMBERS', P .. 'holding')) do
+-- The leases to take, before anything is written.
+local taken, stopped = {}, false
+
+-- Chooses leases of a living holder that are overdue. A job is taken only if the clock was watched for as long as its lease lasts. The
+-- others must not hide those behind them.
+local function choose_overdue(holder, from)
     local name, room = P .. 'held:' .. holder, limit - #taken
-    if room <= 0 then
-        break
-    end
-    local ids
-    if alive(holder) then
-        -- A job is taken from a living holder only if the clock was watched for as long as its lease lasts.
-        local overdue = redis.call('ZRANGEBYSCORE', name, '-inf', math.min(now, till), 'LIMIT', 0, room)
-        ids = {}
-        local leases = fields('lease', overdue)
-        for at, id in ipairs(overdue) do
-            local l = leases[at] and read_lease(leases[at])
-            if l and l.overdue - l.leased <= since then
-                ids[#ids + 1] = id
-            end
+    local ids = redis.call('ZRANGEBYSCORE', name, '-inf', math.min(now, till), 'LIMIT', from, looks)
+    local leases = fields('lease', ids)
+    looks = looks - #ids
+    for at, id in ipairs(ids) do
+        local l = leases[at] and read_lease(leases[at])
+        if not l or l.overdue - l.leased > since then
+            from = from + 1
+        elseif room == 0 then
+            stopped = { holder, from }
+            return
+        else
+            taken[#taken + 1] = id
+            room = room - 1
         end
-    else
-        ids = redis.call('ZRANGE', name, 0, room - 1)
     end
-    if redis.call('EXISTS', name) == 0 then
-        redis.call('SREM', P .. 'holding', holder)
+    if looks == 0 then
+        stopped = { holder, from }
     end
+end
+
+local function choose_dead(holder)
+    local room = limit - #taken
+    local ids = room > 0 and redis.call('ZRANGE', P .. 'held:' .. holder, 0, room - 1) or {}
     for _, id in ipairs(ids) do
         taken[#taken + 1] = id
+    end
+    if #ids >= room then
+        stopped = { holder, 0 }
+    end
+end
+
+local holding = redis.call('SMEMBERS', P .. 'holding')
+table.sort(holding)
+for _, holder in ipairs(holding) do
+    if holder >= first then
+        if alive(holder) then
+            choose_overdue(holder, holder == first and passed or 0)
+        else
+            choose_dead(holder)
+        end
+        if redis.call('EXISTS', P .. 'held:' .. holder) == 0 then
+            redis.call('SREM', P .. 'holding', holder)
+        end
+        if stopped then
+            break
+        end
     end
 end
 
@@ -68,4 +96,4 @@ for _, id in ipairs(taken) do
 end
 write_counts()
 write_ledger(0, pruned)
-return { digits(now), events, report(origin) }
+return { digits(now), events, report(origin), stopped and stopped[1], stopped and stopped[2] or 0 }

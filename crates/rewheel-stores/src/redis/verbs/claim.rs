@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Lanes that one script reads.
 const LANES_READ: usize = 500;
 
+/// Kinds whose lanes one script reads.
+const KINDS_READ: usize = 500;
+
 /// Writes a visit as an argument.
 pub(super) fn visit_args(visit: &Visit) -> Args {
     Args::default()
@@ -189,48 +192,37 @@ impl RedisStore {
         after: Option<&Lane>,
         limit: usize,
     ) -> StoreResult<Vec<LaneHead>> {
-        let mut kinds: Vec<&KindName> = kinds.iter().collect();
+        let mut kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let mut heads = Vec::new();
-        for kind in kinds {
-            self.lanes_of(kind, after, limit, &mut heads).await?;
+        let mut from = None;
+        if let Some(after) = after {
+            kinds.retain(|kind| *kind >= after.kind.as_str());
+            if kinds.first() == Some(&after.kind.as_str()) {
+                from = Some([b"(".as_slice(), &lane_name(after)].concat());
+            }
         }
-        Ok(heads)
-    }
-
-    /// Adds the lanes of one kind, a part at a time.
-    async fn lanes_of(
-        &self,
-        kind: &KindName,
-        after: Option<&Lane>,
-        limit: usize,
-        heads: &mut Vec<LaneHead>,
-    ) -> StoreResult<()> {
-        let name = |end: u8| [kind.as_str().as_bytes(), &[end]].concat();
-        let mut from = [b"[".as_slice(), &name(0)].concat();
-        let till = [b"(".as_slice(), &name(1)].concat();
-        if let Some(after) = after.filter(|after| after.kind >= *kind) {
-            from = [b"(".as_slice(), &lane_name(after)].concat();
-        }
-        while heads.len() < limit {
+        let (mut kinds, mut heads) = (kinds.as_slice(), Vec::new());
+        while !kinds.is_empty() && heads.len() < limit {
+            let part = &kinds[..kinds.len().min(KINDS_READ)];
             let most = LANES_READ.min(limit - heads.len());
-            let args = Args::default().bytes(&from).bytes(&till).count(most);
-            let [now, lanes, dues] = self.read(&LANES, args).await?.parts()?;
-            let (now, lanes) = (now.time()?, lanes.list()?);
-            let read = lanes.len();
-            for (lane, due) in lanes.into_iter().zip(dues.list()?) {
-                let lane = lane.must()?;
-                from = [b"(".as_slice(), &lane].concat();
-                let lane = read_lane(&lane).map_err(|why| unreadable(why.0))?;
+            let args = Args::default().maybe_bytes(from.as_deref()).count(most);
+            let args = args.list(Args::texts(part));
+            let [now, lanes, dues, done] = self.read(&LANES, args).await?.parts()?;
+            let (now, mut last) = (now.time()?, None);
+            for (lane, due) in lanes.list()?.into_iter().zip(dues.list()?) {
+                let name = lane.must()?;
+                let lane = read_lane(&name).map_err(|why| unreadable(why.0))?;
+                last = Some(name);
                 if let Some(due) = due.maybe_time()? {
                     heads.push(LaneHead { lane, due, due_in: due.since(now) });
                 }
             }
-            if read < most {
-                break;
-            }
+            let done = usize::try_from(done.count()?).unwrap_or(usize::MAX).min(part.len());
+            // A script that stops at its limit stops in the kind of the last lane.
+            from = last.filter(|_| done < part.len()).map(|last| [b"(".as_slice(), &last].concat());
+            kinds = &kinds[done..];
         }
-        Ok(())
+        Ok(heads)
     }
 }

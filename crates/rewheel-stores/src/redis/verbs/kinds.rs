@@ -15,6 +15,10 @@ use rewheel_core::{
     KindEdited, KindName, NewKind, OnDead, Parked, Role, Timestamp, Version,
 };
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Kinds that one script reads.
+pub(super) const KINDS_READ: usize = 500;
 
 const PAUSED: u8 = 1;
 const PARKED: u8 = 2;
@@ -43,8 +47,22 @@ impl RedisStore {
         kinds: &[NewKind],
         by: &Actor,
     ) -> StoreResult<()> {
-        for new in kinds {
-            self.put_kind(new, by).await?;
+        for part in kinds.chunks(KINDS_READ) {
+            // Most nodes start with kinds that are already stored.
+            let names: Vec<&KindName> = part.iter().map(|new| &new.name).collect();
+            let mut known: HashMap<KindName, Kind> = HashMap::new();
+            for (_, kind) in self.known_kinds(&names).await?.1 {
+                known.insert(kind.name.clone(), kind);
+            }
+            // One kind may be there twice: once it was written, the stored one is another.
+            let mut written: HashSet<&KindName> = HashSet::new();
+            for new in part {
+                let is_stored = known.get(&new.name).is_some_and(|known| new.is_stored_as(known));
+                if !is_stored || written.contains(&new.name) {
+                    self.put_kind(new, by).await?;
+                    written.insert(&new.name);
+                }
+            }
         }
         Ok(())
     }
@@ -89,29 +107,51 @@ impl RedisStore {
     }
 
     pub(in super::super) async fn kinds_since(&self, since: u64) -> StoreResult<KindsSince> {
-        let args = Args::default().number(number(since)).missing();
-        let [_, at, all, names, rows] = self.read(&KINDS, args).await?.parts()?;
-        let mut kinds = Vec::new();
-        for (name, row) in names.list()?.into_iter().zip(rows.list()?) {
-            let Some(row) = row.bytes()? else { continue };
-            kinds.push(read_kind(name.kind()?, &row).map_err(|why| unreadable(why.0))?);
+        let (mut found, mut after) = (BTreeMap::new(), None);
+        let mut first = None;
+        loop {
+            let args = Args::default().number(number(since)).missing().maybe_number(after);
+            let args = args.count(KINDS_READ);
+            let [_, at, all, names, rows, last] = self.read(&KINDS, args).await?.parts()?;
+            let (names, rows) = (names.list()?, rows.list()?);
+            let is_last = names.len() < KINDS_READ;
+            for (name, row) in names.into_iter().zip(rows) {
+                let Some(row) = row.bytes()? else { continue };
+                let kind = read_kind(name.kind()?, &row).map_err(|why| unreadable(why.0))?;
+                found.insert(kind.name.clone(), kind);
+            }
+            after = Some(last.number()?);
+            // The caller reads what changes between two parts again.
+            let (at, all) = *first.get_or_insert((at.count()?, all.count()? == 1));
+            if is_last {
+                return Ok(KindsSince { at, all, kinds: found.into_values().collect() });
+            }
         }
-        kinds.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(KindsSince { at: at.count()?, all: all.count()? == 1, kinds })
     }
 
     async fn known_kind(
         &self,
         name: &KindName,
     ) -> StoreResult<(Timestamp, Option<(Vec<u8>, Kind)>)> {
-        let args = Args::default().missing().list(Args::texts([name.as_str()]));
-        let [now, _, _, _, rows] = self.run(&KINDS, args).await?.parts()?;
-        let row = rows.list()?.into_iter().next().unwrap_or_default().bytes()?;
-        let kind = row.map(|row| {
-            let kind = read_kind(name.clone(), &row).map_err(|why| unreadable(why.0))?;
-            StoreResult::Ok((row, kind))
-        });
-        Ok((now.time()?, kind.transpose()?))
+        let (now, mut known) = self.known_kinds(&[name]).await?;
+        Ok((now, known.pop()))
+    }
+
+    /// Reads those of the named kinds that exist, also as they are stored; at most [`KINDS_READ`].
+    async fn known_kinds(
+        &self,
+        names: &[&KindName],
+    ) -> StoreResult<(Timestamp, Vec<(Vec<u8>, Kind)>)> {
+        let list = Args::texts(names.iter().map(|name| name.as_str()));
+        let args = Args::default().missing().list(list);
+        let [now, _, _, _, rows, _] = self.run(&KINDS, args).await?.parts()?;
+        let mut known = Vec::new();
+        for (name, row) in names.iter().zip(rows.list()?) {
+            let Some(row) = row.bytes()? else { continue };
+            let kind = read_kind((*name).clone(), &row).map_err(|why| unreadable(why.0))?;
+            known.push((row, kind));
+        }
+        Ok((now.time()?, known))
     }
 
     pub(in super::super) async fn change_kind(

@@ -4,7 +4,7 @@ use super::super::error::unreadable;
 use super::super::pack::Args;
 use super::super::reply::Reply;
 use super::super::script::{BOOKS, KEYED, LIST};
-use super::super::values::{Values, With};
+use super::super::values::{Values, With, scope};
 use super::super::{RedisStore, SCRIPT_JOBS_MAX};
 use super::rows::{readable, values};
 use crate::pages::cut;
@@ -15,9 +15,13 @@ use rewheel_core::store::{
     Books, Count, FailureScan, Failures, Filter, Page, PageRequest, StoreResult,
 };
 use rewheel_core::{FailedJob, Job, JobId, Key, Limits};
+use std::collections::BTreeSet;
 
 /// A row of a list: the job, unless its values cannot be read.
 type Row = (JobId, Option<Job>);
+
+/// Pairs of kind and tenant that one command reads.
+const SCOPES_READ: usize = 500;
 
 const fn name(table: Table) -> &'static str {
     match table {
@@ -105,22 +109,17 @@ impl RedisStore {
 
     /// Finds the jobs that a key belongs to: one lookup for each kind and tenant that has keys.
     async fn keyed(&self, filter: &Filter, key: &Key) -> StoreResult<Vec<Job>> {
-        let mut command = cmd("HKEYS");
-        command.arg(format!("{}scopes", self.shared.prefix));
-        let mut scopes = Vec::new();
-        for scope in self.ask(&command).await?.list()? {
-            let scope = scope.text()?;
-            let (kind, tenant) =
-                scope.split_once('\0').ok_or_else(|| unreadable("the scope of a key"))?;
-            let is_kind =
-                filter.kinds.is_empty() || filter.kinds.iter().any(|one| one.as_str() == kind);
-            if is_kind && filter.tenant.as_ref().is_none_or(|wanted| wanted.as_str() == tenant) {
-                scopes.push(scope);
+        let scopes: BTreeSet<Vec<u8>> = match (&filter.tenant, filter.kinds.is_empty()) {
+            (Some(tenant), false) => {
+                let scopes = filter.kinds.iter().map(|kind| scope(kind, Some(tenant), b""));
+                scopes.collect()
             }
-        }
+            _ => self.scopes(filter).await?,
+        };
         if scopes.len() > KEY_LANES_MAX {
             return Err(too_many_lanes());
         }
+        let scopes: Vec<Vec<u8>> = scopes.into_iter().collect();
         let mut jobs = Vec::new();
         for part in scopes.chunks(SCRIPT_JOBS_MAX) {
             let args = Args::default().list(Args::texts(part)).bytes(key.as_str().as_bytes());
@@ -131,6 +130,33 @@ impl RedisStore {
         let mut found = self.find(&jobs).await?;
         found.retain(|job| filter.matches(job));
         Ok(found)
+    }
+
+    /// Reads the pairs of kind and tenant that have keys and match a filter, a part at a time. Stops when there are too many.
+    async fn scopes(&self, filter: &Filter) -> StoreResult<BTreeSet<Vec<u8>>> {
+        let (mut scopes, mut from) = (BTreeSet::new(), b"0".to_vec());
+        loop {
+            let mut command = cmd("HSCAN");
+            command.arg(format!("{}scopes", self.shared.prefix)).arg(&from);
+            command.arg("COUNT").arg(SCOPES_READ);
+            let [next, found] = self.ask(&command).await?.parts()?;
+            // Names and their counters in turn.
+            for name in found.list()?.into_iter().step_by(2) {
+                let name = name.text()?;
+                let (kind, tenant) =
+                    name.split_once('\0').ok_or_else(|| unreadable("the scope of a key"))?;
+                let is_kind =
+                    filter.kinds.is_empty() || filter.kinds.iter().any(|one| one.as_str() == kind);
+                if is_kind && filter.tenant.as_ref().is_none_or(|wanted| wanted.as_str() == tenant)
+                {
+                    scopes.insert(name.into_bytes());
+                }
+            }
+            from = next.must()?;
+            if from == b"0" || scopes.len() > KEY_LANES_MAX {
+                return Ok(scopes);
+            }
+        }
     }
 
     pub(in super::super) async fn count(

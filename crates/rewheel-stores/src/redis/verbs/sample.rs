@@ -3,16 +3,19 @@
 use super::super::RedisStore;
 use super::super::error::unreadable;
 use super::super::pack::{Args, number, time};
-use super::super::reply::Reply;
 use super::super::script::{SAMPLE, TALLY};
-use super::super::values::state;
+use super::kinds::KINDS_READ;
 use crate::pages::Tallies;
 use crate::sample_text;
 use async_trait::async_trait;
 use rewheel::Clock;
 use rewheel_core::store::{Sample, SampleStore, StoreResult, Tally};
-use rewheel_core::{KindName, Timestamp};
+use rewheel_core::{KindName, State, Timestamp};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The states that a tally counts, as `tally.lua` orders them.
+const COUNTED: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
 #[async_trait]
 impl SampleStore for RedisStore {
@@ -72,22 +75,36 @@ impl RedisStore {
 
     /// Reads the counters, which every script keeps, and the first job of each lane.
     async fn counted(&self) -> StoreResult<(Timestamp, u64, Vec<Tally>)> {
-        let [now, jobs, kinds, counters] = self.read(&TALLY, Args::default()).await?.parts()?;
+        let (mut after, mut counts) = (0.0, BTreeMap::new());
+        let (now, jobs) = loop {
+            let args = Args::default().number(after).count(KINDS_READ);
+            let [now, jobs, kinds, counters, last] = self.read(&TALLY, args).await?.parts()?;
+            let (kinds, mut counters) = (kinds.list()?, counters.list()?.into_iter());
+            let is_last = kinds.len() < KINDS_READ;
+            for kind in kinds {
+                let kind = kind.kind()?;
+                let mut of = [0; COUNTED.len()];
+                for (jobs, counter) in of.iter_mut().zip(counters.by_ref()) {
+                    *jobs = if counter.is_missing() { 0 } else { counter.count()? };
+                }
+                // A kind that has changed since an earlier part is counted once.
+                counts.insert(kind, of);
+            }
+            after = last.number()?;
+            if is_last {
+                break (now.time()?, jobs.count()?);
+            }
+        };
         let mut tallies = Tallies::default();
-        let kinds: Vec<KindName> =
-            kinds.list()?.into_iter().map(Reply::kind).collect::<StoreResult<_>>()?;
-        kinds.iter().for_each(|kind| tallies.add(kind, None, None));
-        let mut counters = counters.list()?.into_iter();
-        while let (Some(name), Some(jobs)) = (counters.next(), counters.next()) {
-            let name = name.text()?;
-            let (kind, of) = name[1..].split_once('\0').ok_or_else(|| unreadable("a counter"))?;
-            let kind = KindName::parse(kind).map_err(|_| unreadable("the name of a kind"))?;
-            let of = state(of.as_bytes()).map_err(|why| unreadable(why.0))?;
-            tallies.add(&kind, Some((of, jobs.count()?)), None);
+        for (kind, of) in &counts {
+            tallies.add(kind, None, None);
+            let of = COUNTED.into_iter().zip(*of);
+            of.for_each(|counted| tallies.add(kind, Some(counted), None));
         }
+        let kinds: Vec<KindName> = counts.into_keys().collect();
         for head in self.lanes(&kinds, None, usize::MAX).await? {
             tallies.add(&head.lane.kind, None, Some(head.due));
         }
-        Ok((now.time()?, jobs.count()?, tallies.into_vec()))
+        Ok((now, jobs, tallies.into_vec()))
     }
 }

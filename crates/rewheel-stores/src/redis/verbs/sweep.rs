@@ -11,6 +11,15 @@ use rewheel_core::store::{DeadLetter, StoreResult, Sweep};
 use rewheel_core::{Cause, JobEvent, JobId, State, Status};
 use std::time::Duration;
 
+/// Jobs whose deadline has passed that one script looks at.
+const DEADLINES_READ: usize = 100;
+
+/// Leased jobs within the grace that a call passes over, before it leaves the rest to the next call.
+const DEADLINES_PASSED_MAX: usize = 10_000;
+
+/// Leases that one script of a sweep looks at.
+const LEASES_READ: usize = 500;
+
 impl RedisStore {
     pub(in super::super) async fn sweep(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
         self.finish_batches().await?;
@@ -23,7 +32,8 @@ impl RedisStore {
     }
 
     async fn take_over(&self, sweep: &Sweep) -> StoreResult<Vec<JobEvent>> {
-        let mut events = Vec::new();
+        // Where a script has stopped: the holder, and how many of its leases were passed over.
+        let (mut events, mut stopped) = (Vec::new(), (Vec::new(), 0));
         loop {
             let room = (sweep.limit - events.len()).min(SCRIPT_CHANGES_MAX);
             let args = Args::default()
@@ -33,17 +43,21 @@ impl RedisStore {
                 .millis(sweep.keep.job)
                 .millis(sweep.keep.key)
                 .number(time(sweep.watched.until))
-                .millis(sweep.watched.since);
+                .millis(sweep.watched.since)
+                .bytes(&stopped.0)
+                .count(stopped.1)
+                .count(LEASES_READ);
             let answer = self.run_alive(Use::Work, &SWEEP, args, sweep.by).await;
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(_) if !events.is_empty() => return Ok(events),
                 Err(error) => return Err(error),
             };
-            let [at, taken, woken] = answer.parts()?;
+            let [at, taken, woken, holder, passed] = answer.parts()?;
             self.wake(woken)?;
-            let (at, taken) = (at.time()?, taken.list()?);
-            let found = taken.len();
+            let at = at.time()?;
+            let taken = taken.list()?;
+            let has_taken = !taken.is_empty();
             for event in taken {
                 let [job, kind, to, holder] = event.parts()?;
                 events.push(JobEvent {
@@ -56,9 +70,13 @@ impl RedisStore {
                     at,
                 });
             }
-            if found < room || events.len() >= sweep.limit {
+            let Some(holder) = holder.bytes()? else { return Ok(events) };
+            let next = (holder, usize::try_from(passed.count()?).unwrap_or(usize::MAX));
+            // Without progress: the entries belong to no job.
+            if events.len() >= sweep.limit || (!has_taken && next == stopped) {
                 return Ok(events);
             }
+            stopped = next;
         }
     }
 
@@ -67,19 +85,22 @@ impl RedisStore {
         grace: Duration,
         limit: usize,
     ) -> StoreResult<Vec<JobEvent>> {
-        let mut events = Vec::new();
+        let (mut events, mut from) = (Vec::new(), 0);
         loop {
             let room = (limit - events.len()).min(SCRIPT_CHANGES_MAX);
-            let args = Args::default().bytes(&self.shared.me).millis(grace).number(count(room));
+            let args = Args::default().bytes(&self.shared.me).millis(grace).count(room);
+            let args = args.count(from).count(DEADLINES_READ);
             let answer = match self.run(&DEADLINES, args).await {
                 Ok(answer) => answer,
                 Err(_) if !events.is_empty() => return Ok(events),
                 Err(error) => return Err(error),
             };
-            let [at, ended, woken] = answer.parts()?;
+            let [at, ended, woken, left, more] = answer.parts()?;
             self.wake(woken)?;
             let (at, ended) = (at.time()?, ended.list()?);
-            let found = ended.len();
+            // Those that ended are not in the list any more.
+            from += usize::try_from(left.count()?).unwrap_or(usize::MAX);
+            let has_more = more.count()? == 1 && from < DEADLINES_PASSED_MAX;
             for event in ended {
                 let [job, kind, from, holder] = event.parts()?;
                 let holder = if holder.is_missing() { None } else { Some(holder.holder()?) };
@@ -93,7 +114,7 @@ impl RedisStore {
                     at,
                 });
             }
-            if found < room || events.len() >= limit {
+            if !has_more || events.len() >= limit {
                 return Ok(events);
             }
         }

@@ -1,4 +1,4 @@
-//! Claimers and submitters at the same time: no job is lost or leased twice, and none of them sees a deadlock.
+//! Claimers and submitters at the same time: no job is lost or leased twice, and none of them meets a deadlock.
 
 use futures_util::future::{join, join_all};
 use rewheel_core::store::{
@@ -6,7 +6,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{HolderId, JobId, NewJob};
 use rewheel_stores::{MysqlOptions, MysqlStore};
-use rewheel_testkit::{Database, Subject, lane};
+use rewheel_testkit::{Database, Subject, ThreadLog, lane};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,6 +54,8 @@ async fn work(
 
 #[tokio::test]
 async fn three_claimers_and_three_submitters_neither_lose_nor_repeat_a_job() {
+    // The store repeats a transaction that met a deadlock, and says so.
+    ThreadLog::install(tracing::Level::DEBUG);
     let database = Database::fresh();
     let subject = Subject::new(Arc::new(store(&database).await), ClockOffset::default());
     subject.kinds(&["charge"]).await;
@@ -73,4 +75,6 @@ async fn three_claimers_and_three_submitters_neither_lose_nor_repeat_a_job() {
     assert_eq!((ended.len(), unique.len()), (WANTED, WANTED));
     subject.balance().await;
     assert_eq!(subject.store.books().await.expect("books").live, 0);
+    let log = ThreadLog::take();
+    assert!(!log.contains("code=1213"), "{log}");
 }
