@@ -51,7 +51,7 @@ impl Verdict {
     /// Returns whether the target was reached, if there is one. "As fast as" allows for noise;
     /// "clearly faster" and "at most this much more" already include it.
     pub fn is_reached(&self) -> Option<bool> {
-        let is_parity = matches!(self.limit, Some(Limit::Times(times)) if times >= 1.0);
+        let is_parity = matches!(self.limit, Some(Limit::Times(times)) if times == 1.0);
         let noise = if is_parity { NOISE } else { 0.0 };
         self.target.map(|target| self.ratio <= target + noise)
     }
@@ -73,6 +73,12 @@ mod tests {
     fn as_fast_as_a_peer_allows_for_noise() {
         check(Limit::Times(1.0), 1.15, true);
         check(Limit::Times(1.0), 1.16, false);
+    }
+
+    #[test]
+    fn a_little_slower_than_a_peer_does_not() {
+        check(Limit::Times(1.02), 1.02, true);
+        check(Limit::Times(1.02), 1.03, false);
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct Subject {
     work: Box<dyn Fn(Range<u64>) + Send + Sync>,
     /// Number of operations per iteration of the loop.
     batch: u64,
+    /// Whether it waits for another thread or the system.
+    waits: bool,
     goal: Option<Goal>,
     check: Option<Check>,
 }
@@ -79,11 +81,16 @@ impl Subject {
         name: &'static str,
         work: impl Fn(Range<u64>) + Send + Sync + 'static,
     ) -> Subject {
-        Subject { name, work: Box::new(work), batch: 1, goal: None, check: None }
+        Subject { name, work: Box::new(work), batch: 1, waits: false, goal: None, check: None }
     }
 
     pub fn in_batches_of(self, batch: u64) -> Subject {
         Subject { batch, ..self }
+    }
+
+    /// Counts slices in which the thread did not have its core all the time.
+    pub fn that_waits(self) -> Subject {
+        Subject { waits: true, ..self }
     }
 
     /// Compares with the fastest of these peers, and sets a limit for each number of threads.
@@ -105,7 +112,7 @@ impl Subject {
         loop {
             tries += 1;
             let Slice { longest, was_undisturbed } = self.run(threads, iterations);
-            if was_undisturbed || tries == TRIES_MAX {
+            if was_undisturbed || self.waits || tries == TRIES_MAX {
                 return longest.as_nanos() as f64 / (iterations * self.batch) as f64;
             }
         }

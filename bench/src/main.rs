@@ -11,6 +11,10 @@ mod budget;
 mod bulkhead;
 mod backoff;
 mod pipeline;
+mod layer;
+mod client;
+mod hedge;
+mod cache;
 
 mod machine;
 mod table;
@@ -27,7 +31,7 @@ const USAGE: &str = "report [--quick] [--rounds N] [--only TEXT] [--json]";
 /// The function of a module with comparisons.
 type Compare = fn(&Pace) -> Vec<Group>;
 
-const CHAPTERS: [(&str, Compare); 7] = [
+const CHAPTERS: [(&str, Compare); 11] = [
     ("breaker", breaker::compare),
     ("retry", retry::compare),
     ("limiter", limiter::compare),
@@ -35,6 +39,10 @@ const CHAPTERS: [(&str, Compare); 7] = [
     ("bulkhead", bulkhead::compare),
     ("backoff", backoff::compare),
     ("pipeline", pipeline::compare),
+    ("tower", layer::compare),
+    ("reqwest", client::compare),
+    ("hedge", hedge::compare),
+    ("cache", cache::compare),
 ];
 
 #[derive(Debug, Default)]

@@ -51,7 +51,13 @@ fn ratio(verdict: &Verdict) -> String {
 
 fn target(verdict: &Verdict) -> String {
     match verdict.limit {
-        Some(Limit::Times(times)) => format!("{times:.1}x"),
+        Some(Limit::Times(times)) => {
+            if (times * 10.0).fract() == 0.0 {
+                format!("{times:.1}x")
+            } else {
+                format!("{times:.2}x")
+            }
+        }
         Some(Limit::Plus(nanos)) => format!("+{nanos:.0} ns"),
         None => "-".to_owned(),
     }
