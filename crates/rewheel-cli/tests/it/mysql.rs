@@ -84,7 +84,7 @@ async fn a_wrong_url_is_explained_without_its_password() {
     let address = at.split_once('/').unwrap().0.to_owned();
     for (url, text) in [
         (format!("mysql://rewheel:hunter2@{at}"), "rejected the login: check user and password"),
-        (format!("mysql://nobody:hunter2@{at}"), "rejected the login: check user and password"),
+        (format!("mysql://stranger:hunter2@{at}"), "rejected the login: check user and password"),
         (format!("mysql://rewheel:rewheel@{address}/hunter2"), "database"),
         (
             format!("mysql://rewheel:hunter2@{at}?pool=3"),

@@ -96,7 +96,7 @@ pub(super) fn blocked_nanos() -> u64 {
     if BLOCKED_CALLS.load(Ordering::Relaxed) == 0 { 0 } else { BLOCKED.get() }
 }
 
-/// The waits of a call that blocks its thread. The time of a paused tokio runtime stands still while its thread is blocked; for the
+/// The waits of a call that blocks its thread. The time of a paused tokio runtime stops while its thread is blocked; for the
 /// policies of this call, it goes on.
 #[derive(Debug, Default)]
 pub(crate) struct BlockingWaits {

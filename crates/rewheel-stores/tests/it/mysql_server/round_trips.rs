@@ -97,8 +97,7 @@ async fn a_long_batch_over_a_slow_line_is_written_in_parts() {
     let answers = subject.store.settle(holder, &settlements).await.expect("settled");
     assert_eq!(answers, [Settled::Applied(Outcome::LetGo(State::Scheduled))].repeat(MANY));
     assert!(proxy.commits.load(Ordering::SeqCst) > before + 1, "one transaction");
-    let change =
-        |leased: &Leased| Change { job: leased.job.id, what: ChangeVerb::Pause, if_version: None };
+    let change = |leased: &Leased| Change::new(leased.job.id, ChangeVerb::Pause);
     let changes: Vec<Change> = leased.iter().map(change).collect();
     let before = proxy.commits.load(Ordering::SeqCst);
     let by = Actor::new("test");
@@ -356,7 +355,7 @@ async fn many_kinds_are_put_with_a_few_round_trips() {
     };
     let old: Vec<NewKind> = (0..1_000).map(|nth| kind(nth, "{}")).collect();
     // Half of them are known, and of these half are as they were.
-    let settings = |nth: usize| if nth % 2 == 0 { "{}" } else { "{\"a\":1}" };
+    let settings = |nth: usize| if nth.is_multiple_of(2) { "{}" } else { "{\"a\":1}" };
     let new: Vec<NewKind> = (500..1_500).map(|nth| kind(nth, settings(nth))).collect();
     let at = subject.store.kinds_since(0).await.expect("the kinds").at;
     for (kinds, changes) in [(&old, 1_000), (&old, 1_000), (&new, 1_000 + 250 + 500)] {

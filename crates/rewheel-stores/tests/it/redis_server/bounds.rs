@@ -15,7 +15,9 @@ fn calls(server: &Server, command: &str) -> usize {
     let stats: String = server.command(&["INFO", "commandstats"]);
     let line =
         stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    line.map_or(0, |rest| {
+        rest.split(',').next().and_then(|calls| calls.parse().ok()).expect("a number of calls")
+    })
 }
 
 fn scripts(server: &Server) -> usize {
@@ -23,7 +25,7 @@ fn scripts(server: &Server) -> usize {
 }
 
 fn names(count: usize) -> Vec<KindName> {
-    (0..count).map(|n| KindName::parse(&format!("kind-{n:05}")).unwrap()).collect()
+    (0..count).map(|n| KindName::parse(&format!("kind-{n:05}")).expect("a kind")).collect()
 }
 
 async fn put(store: &RedisStore, names: &[KindName]) {
@@ -34,7 +36,7 @@ async fn put(store: &RedisStore, names: &[KindName]) {
         on_dead: Default::default(),
     };
     let kinds: Vec<NewKind> = names.iter().map(new).collect();
-    store.put_kinds(&kinds, &Actor::new("test")).await.unwrap();
+    store.put_kinds(&kinds, &Actor::new("test")).await.expect("stored");
 }
 
 fn job_of(random: &Random, kind: &KindName) -> NewJob {
@@ -246,7 +248,7 @@ async fn old_holders_and_starts_are_forgotten_a_part_at_a_time() {
     assert_eq!(store.prune(&prune(100)).await.unwrap().holders, 100);
     assert_eq!(calls(&server, "hgetall"), before);
     let starts: Vec<String> = server.command(&["HKEYS", "{rewheel}:starts"]);
-    assert_eq!(starts, ["k\05"]);
+    assert_eq!(starts, ["k\x005"]);
     assert_eq!(store.prune(&prune(1_000)).await.unwrap().holders, HOLDERS as u64 - 100);
     let left: Vec<_> = store.holders().await.unwrap().into_iter().map(|one| one.id).collect();
     assert_eq!(left, [living]);
