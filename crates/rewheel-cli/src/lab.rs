@@ -131,7 +131,7 @@ fn only_retry(policy: &Policy) -> Result<rewheel::Retry, CliError> {
     let retry = policy.retry().filter(|_| policy.is_plain());
     retry.ok_or_else(|| {
         CliError::usage(format!(
-            "`{policy}` has more parts than a retry: remove the others, as in `5 attempts, exponential 100ms`"
+            "`{policy}` is not a retry alone: use a policy such as `5 attempts, exponential 100ms`"
         ))
     })
 }

@@ -141,8 +141,7 @@ fn mistakes_have_their_exit_codes() {
     let scheme = served.url.replace("http://", "https://");
     let scheme = run(folder.path(), &["kinds", "--server", &scheme]);
     assert!(
-        scheme.code == 7
-            && scheme.err.contains("does not use TLS: the URL must begin with http://")
+        scheme.code == 7 && scheme.err.contains("does not use TLS: begin its URL with http://")
     );
 }
 

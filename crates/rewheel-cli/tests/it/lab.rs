@@ -156,7 +156,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["flaky", "--failure-ratio", "-1"], "the failure ratio must be 0 to 1");
     refused(&["overload", "--times", "-1"], "the surge must have a factor of 0 to 1000");
     refused(&["contention", "--clients", "0"], "clients and runs must be 1 or more");
-    refused(&["contention", "--policy", "none, breaker"], "use only a retry");
+    refused(&["contention", "--policy", "none, breaker"], "is not a retry alone");
     refused(&["recovery", "--nodes", "0"], "nodes must be 1 to 1000");
     for factor in ["x-1", "xnan", "xinf", "x0.5", "x1e9"] {
         refused(&["recovery", "--fault", factor], "a factor of 1 to 1000");
@@ -166,7 +166,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["--latency", "lognormal 1ns p99 1h"], "is not a latency");
     refused(&["recovery", "--latency", "lognormal 1ns p99 1h"], "is not a latency");
     refused(&["--latency", "normal 1ns 1000000h"], "is not a latency");
-    refused(&["delays", "none"], "use only a retry");
+    refused(&["delays", "none"], "is not a retry alone");
     refused(&["storm"], "unrecognized subcommand");
     refused(&["--kind", "mail"], "--from");
     refused(&["--from", "memory://", "--kind", "mail", "--rate", "5"], "cannot be used with");

@@ -1,6 +1,6 @@
 //! Finds valid settings that are risky.
 
-use super::Config;
+use super::{Config, PublicUrl};
 use crate::callback::Callback;
 use std::time::Duration;
 
@@ -36,9 +36,12 @@ impl Config {
             let (why, advice) = (why.to_owned(), advice.to_owned());
             warnings.push(ConfigWarning { key, why, advice });
         };
-        if !self.server.listen.ip().is_loopback() && self.server.tls.is_none() {
+        // Then a proxy terminates TLS.
+        let is_behind_tls = self.server.public_url.as_ref().is_some_and(PublicUrl::is_https);
+        let is_open = !self.server.listen.ip().is_loopback() && self.server.tls.is_none();
+        if is_open && !is_behind_tls {
             let why = "is not set although `server.listen` is not a loopback address: tokens and payloads cross the network unencrypted";
-            let advice = "set it, or listen on 127.0.0.1 behind a proxy that terminates TLS; if only a proxy on a trusted network can reach the port, nothing is to do";
+            let advice = "set it, or listen on 127.0.0.1 behind a proxy that terminates TLS; if only such a proxy can reach the port, set `server.public_url` to its https:// URL";
             warn("server.tls".to_owned(), why, advice);
         }
         if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
@@ -115,5 +118,12 @@ mod tests {
         assert!(!has_warning("[server]\nlisten = \"[::1]:7420\""));
         let tls = "[server]\nlisten = \"0.0.0.0:7420\"\ntls = { certificate = \"a.pem\", key = \"b.pem\" }";
         assert!(!has_warning(tls));
+        let behind = |scheme: &str| {
+            format!(
+                "[server]\nlisten = \"0.0.0.0:7420\"\npublic_url = \"{scheme}://ops.example.com\""
+            )
+        };
+        assert!(!has_warning(&behind("https")));
+        assert!(has_warning(&behind("http")));
     }
 }

@@ -11,6 +11,7 @@ use super::rest_client::Sent;
 use super::shown::{Instant, Mark, Times, segment, short};
 use super::visitor::Visitor;
 use crate::job_explanation;
+use crate::rfc3339;
 use askama::Template;
 use axum::extract::Path;
 use axum::http::{Method, Uri};
@@ -142,7 +143,7 @@ pub(super) async fn page(
         facts: facts(&visitor, &job, &times),
         attempts: rows,
         hidden,
-        timeline: timeline(&job, &times),
+        timeline: timeline(&job.attempts, &times),
         is_payload_open: payload.len() <= PAYLOAD_OPEN_BYTES,
         payload: json_text::parts(payload),
         audit: job.audit.iter().map(|entry| AuditRow::new(entry, &times)).collect(),
@@ -276,47 +277,84 @@ pub(super) fn shell(text: &str) -> String {
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Draws attempts to scale; idle time between them is shortened to a gap.
-fn timeline(job: &Job, times: &Times) -> Timeline {
-    const WIDTH: u32 = 1_000;
-    let millis = |text: &str| duration::parse(text).map_or(0, |length| length.as_millis());
-    let shown = &job.attempts[job.attempts.len().saturating_sub(24)..];
-    if shown.is_empty() {
+/// Attempts that are drawn; earlier ones are in the table only.
+const DRAWN_MAX: usize = 24;
+
+/// The width of the line, and of the shortest attempt.
+const WIDTH: u32 = 1_000;
+const WIDTH_MIN: u32 = 4;
+
+/// Draws the latest attempts and the waits between them to scale. A short attempt is a tick.
+fn timeline(attempts: &[Attempt], times: &Times) -> Timeline {
+    let millis = |text: &str| {
+        let length = duration::parse(text).map_or(0, |length| length.as_millis());
+        i64::try_from(length).unwrap_or(i64::MAX)
+    };
+    let drawn = &attempts[attempts.len().saturating_sub(DRAWN_MAX)..];
+    let spans: Vec<(i64, i64, &Attempt)> = drawn
+        .iter()
+        .filter_map(|one| {
+            let start = rfc3339::parse(&one.started).ok()?.as_millis();
+            Some((start, start.saturating_add(millis(&one.duration)), one))
+        })
+        .collect();
+    let (Some(from), Some(until)) =
+        (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max())
+    else {
         return Timeline::default();
-    }
-    let longest = shown.iter().map(|one| millis(&one.duration)).max().unwrap_or(1).max(1);
-    let slot = WIDTH / u32::try_from(shown.len()).unwrap_or(1).max(1);
-    let bar = |(index, one): (usize, &Attempt)| {
-        let share = millis(&one.duration) * u128::from(slot.saturating_sub(6)) / longest;
+    };
+    let total = until.saturating_sub(from).max(1);
+    let place = |millis: i64| {
+        let share = i128::from(millis) * i128::from(WIDTH - WIDTH_MIN) / i128::from(total);
+        u32::try_from(share).unwrap_or(0)
+    };
+    let bar = |&(start, end, one): &(i64, i64, &Attempt)| {
         let class = match (one.decision.as_str(), one.category.is_some()) {
             (_, false) => "b-done",
             ("dead", true) => "b-dead",
             (_, true) => "b-retried",
         };
-        Bar {
-            x: slot * u32::try_from(index).unwrap_or(0),
-            width: u32::try_from(share).unwrap_or(slot).max(4),
-            class,
-            title: format!(
-                "attempt {}: {} at {}",
-                one.attempt,
-                one.duration,
-                times.at(&one.started).at
-            ),
-        }
+        let x = place(start.saturating_sub(from));
+        let width = place(end.saturating_sub(from)).saturating_sub(x).max(WIDTH_MIN);
+        let at = times.at(&one.started).at;
+        Bar { x, width, class, title: format!("attempt {}: {} at {at}", one.attempt, one.duration) }
     };
     Timeline {
-        bars: shown.iter().enumerate().map(bar).collect(),
+        bars: spans.iter().map(bar).collect(),
         text: format!(
-            "{} attempts, oldest first; the width shows how long each one took",
-            shown.len()
+            "{} attempts within {}, oldest first; attempts and waits are drawn to scale",
+            spans.len(),
+            super::shown::duration(total.unsigned_abs())
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shell;
+    use super::{WIDTH, shell, timeline};
+    use crate::ui::documents::Attempt;
+    use crate::ui::shown::{Times, Zone};
+    use rewheel_core::Timestamp;
+
+    #[test]
+    fn attempts_and_waits_are_drawn_to_scale() {
+        let attempt = |number: u32, started: &str, took: &str| {
+            serde_json::json!({ "attempt": number, "fence": number, "holder": "a", "started": started, "duration": took,
+                "category": "timeout", "message": "", "decision": "retry", "delay": null, "code": null })
+        };
+        let attempts = serde_json::json!([
+            attempt(1, "2026-11-19T12:00:00.000Z", "10s"),
+            attempt(2, "2026-11-19T12:01:30.000Z", "1ms"),
+            attempt(3, "2026-11-19T12:01:40.000Z", "0ms"),
+        ]);
+        let attempts: Vec<Attempt> = serde_json::from_value(attempts).unwrap();
+        let times = Times { zone: Zone::of(None), now: Timestamp::from_millis(0) };
+        let line = timeline(&attempts, &times);
+        let drawn: Vec<(u32, u32)> = line.bars.iter().map(|bar| (bar.x, bar.width)).collect();
+        assert_eq!(drawn, [(0, 99), (896, 4), (996, 4)]);
+        assert!(drawn.iter().all(|(x, width)| x + width <= WIDTH));
+        assert!(line.text.contains("3 attempts within 1 m 40 s"), "{}", line.text);
+    }
 
     #[test]
     fn commands_are_quoted_for_a_shell() {

@@ -15,6 +15,9 @@ use axum::http::{Method, Uri};
 use axum::response::Response;
 use url::form_urlencoded;
 
+/// The value of the button that a browser presses when Enter is pressed in a tick box.
+const NO_VERB: &str = "none";
+
 /// Maximum number of ticked jobs: each is one change.
 const TICKED_MAX: usize = 100;
 
@@ -163,9 +166,12 @@ struct TickedPage {
 /// `POST /ui/jobs/ticked`: one change for each ticked job. Cancel asks first.
 pub(super) async fn ticked(form: Submitted) -> Result<Response, Refusal> {
     let (visitor, fields) = (&form.visitor, &form.fields);
+    let back = visitor.ui.base.next(fields.text("back"));
+    if fields.text("verb") == NO_VERB {
+        return Ok(redirect(&back));
+    }
     let verb = known(fields.text("verb"))?;
     let ids: Vec<String> = fields.all("job").map(str::to_owned).collect();
-    let back = visitor.ui.base.next(fields.text("back"));
     if ids.is_empty() || ids.len() > TICKED_MAX {
         let detail = format!("{} jobs are ticked: tick 1 to {TICKED_MAX}", ids.len());
         return Err(Refusal::new(Code::InvalidField, &detail));

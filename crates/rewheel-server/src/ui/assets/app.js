@@ -247,6 +247,8 @@ function key(event) {
 }
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") { document.activeElement?.blur(); return; }
+  // It would send the form.
+  if (event.key === "Enter" && event.target.closest?.("input[type=checkbox]")) { event.preventDefault(); return; }
   const typing = event.target.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select");
   if (body.dataset.keys !== "true" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (key(event)) event.preventDefault();

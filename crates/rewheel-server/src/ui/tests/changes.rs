@@ -71,6 +71,10 @@ async fn ticked_jobs_are_changed_one_by_one() {
     ];
     let shown = browser.submit("/ui/jobs", "/ui/jobs/ticked", &fields).await;
     shown.has("pause: 2 of 3 jobs");
+    // What a browser sends for Enter in a tick box.
+    let none = [("verb", "none"), ("job", one.as_str())];
+    browser.submit("/ui/jobs", "/ui/jobs/ticked", &none).await;
+    assert_eq!(state(&site, &one).await, "paused");
     let fields = [("verb", "cancel"), ("job", one.as_str()), ("job", two.as_str())];
     let asked = browser.submit("/ui/jobs", "/ui/jobs/ticked", &fields).await;
     asked.has("Cancel 2 jobs").has("cannot be undone");
