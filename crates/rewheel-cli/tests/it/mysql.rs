@@ -10,6 +10,12 @@ fn doctor(folder: &Path, url: &str) -> Ran {
     run(folder, &["doctor", "--json", "--store", url])
 }
 
+/// Creates the tables: `doctor` only looks.
+fn migrate(folder: &Path, url: &str) {
+    let ran = run(folder, &["migrate", "--store", url]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
 /// The names of the checks that failed.
 fn failed(ran: &Ran) -> Vec<String> {
     let checks = ran.json()["checks"].as_array().unwrap().clone();
@@ -32,6 +38,7 @@ async fn doctor_names_each_setting_that_can_lose_jobs_or_stop_nodes() {
     let folder = TempDir::new().unwrap();
     let options = ["--log-bin=log", "--sync-binlog=0", "--skip-innodb-doublewrite"];
     let server = Server::with(&options).await;
+    migrate(folder.path(), &server.store);
     let found = doctor(folder.path(), &server.store);
     assert_eq!(
         (failed(&found), found.code),
@@ -124,6 +131,7 @@ async fn an_encrypted_connection_proves_the_server_by_its_certificate() {
     let asked = |settings: &str| doctor(folder.path(), &format!("{}{settings}", server.store));
     let plain = asked("");
     assert_ne!(plain.code, 0, "{plain:?}");
+    migrate(folder.path(), &format!("{}?tls=on", server.store));
     for settings in ["?tls=on".to_owned(), format!("?tls=verify&tls_ca={cert}")] {
         let found = asked(&settings);
         assert!(found.code == 0 && found.json()["ok"] == true, "{settings}: {found:?}");
