@@ -118,7 +118,7 @@ async fn a_primary_that_becomes_a_replica_is_left_for_a_new_connection() {
 
     server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
     let error = locks.try_lock("a").await.unwrap_err().to_string();
-    assert!(error.contains("it is a replica"), "{error}");
+    assert!(error.contains("the server is a replica"), "{error}");
     server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
     locks.lock("a").wait(LONG).lease(LEASE).acquire().await.unwrap().release().await.unwrap();
     eventually(async || {

@@ -134,7 +134,7 @@ async fn an_address_that_is_not_allowed_is_not_reached() {
         assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected), "{failure}");
         let message = failure.message();
         assert!(
-            message.contains("are not allowed (loopback): add the address to `callback.allow`"),
+            message.contains("are not allowed (loopback): if jobs may call this address, add it"),
             "{message}"
         );
         assert!(message.contains("127.0.0.1") || message.contains("::1"), "{message}");
