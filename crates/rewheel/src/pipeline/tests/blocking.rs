@@ -119,6 +119,7 @@ fn a_thread_that_waits_for_a_place_is_woken_when_there_is_one() {
 }
 
 /// A paused runtime cannot move its time on while its only thread is blocked: the waits of the call take real time.
+#[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 async fn waits_end_in_a_runtime_whose_time_is_paused() {
     let began = crate::Clock::system().now();
