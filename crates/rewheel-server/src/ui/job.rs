@@ -8,7 +8,7 @@ use super::json_text::{self, Part};
 use super::outlook::{self, Outlook};
 use super::refusal::Refusal;
 use super::rest_client::Sent;
-use super::shown::{Instant, Mark, Times, segment, short};
+use super::shown::{Instant, Mark, Times, segment, short, took};
 use super::visitor::Visitor;
 use crate::job_explanation;
 use crate::rfc3339;
@@ -204,7 +204,7 @@ fn attempt_row(attempt: &Attempt, times: &Times) -> AttemptRow {
     AttemptRow {
         attempt: attempt.attempt,
         started: times.at(&attempt.started),
-        duration: attempt.duration.clone(),
+        duration: took(&attempt.duration),
         cause: cause.into_iter().flatten().collect::<Vec<_>>().join(" "),
         message: attempt.message.clone().unwrap_or_default(),
         state: Mark::with(state, &decision),
@@ -317,7 +317,12 @@ fn timeline(attempts: &[Attempt], times: &Times) -> Timeline {
         let x = place(start.saturating_sub(from));
         let width = place(end.saturating_sub(from)).saturating_sub(x).max(WIDTH_MIN);
         let at = times.at(&one.started).at;
-        Bar { x, width, class, title: format!("attempt {}: {} at {at}", one.attempt, one.duration) }
+        Bar {
+            x,
+            width,
+            class,
+            title: format!("attempt {}: {} at {at}", one.attempt, took(&one.duration)),
+        }
     };
     Timeline {
         bars: spans.iter().map(bar).collect(),

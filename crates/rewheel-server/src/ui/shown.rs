@@ -84,6 +84,16 @@ pub(super) fn duration(millis: u64) -> String {
     }
 }
 
+/// Shows how long an attempt took, from the text of REST: exact enough to compare attempts.
+pub(super) fn took(text: &str) -> String {
+    let Ok(length) = rewheel::duration::parse(text) else { return text.to_owned() };
+    match u64::try_from(length.as_millis()).unwrap_or(u64::MAX) {
+        0 if !length.is_zero() => "<1 ms".to_owned(),
+        millis @ 1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        millis => duration(millis),
+    }
+}
+
 /// The time zone of a visitor.
 #[derive(Clone, Debug)]
 pub(super) struct Zone(jiff::tz::TimeZone);
@@ -219,6 +229,17 @@ mod tests {
 
     #[test]
     fn durations_have_two_units() {
+        for (text, shown) in [
+            ("837us942ns", "<1 ms"),
+            ("0ms", "0 ms"),
+            ("4ms925us", "4 ms"),
+            ("1s550ms", "1.5 s"),
+            ("59s999ms", "59.9 s"),
+            ("1m30s", "1 m 30 s"),
+            ("soon", "soon"),
+        ] {
+            assert_eq!(super::took(text), shown, "{text}");
+        }
         for (millis, text) in [
             (7, "7 ms"),
             (1_500, "1 s"),
