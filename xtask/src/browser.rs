@@ -45,16 +45,16 @@ pub(crate) fn axe(repository: &Repository) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Makes the pictures of the documentation.
+/// Takes pictures of the main pages, and keeps them below the target folder. A person chooses those for the documentation.
 pub(crate) fn screenshots(repository: &Repository) -> Result<()> {
     ensure_installed(repository)?;
-    let tests = format!("test --package rewheel-cli --features {FEATURE} --test browser");
-    repository::run(repository.cargo(&tests).args([
-        "--",
-        "--ignored",
-        "--exact",
-        "screenshots::pictures",
-    ]))
+    let folder = repository.target_dir().join("screenshots");
+    std::fs::create_dir_all(&folder).context("cannot create the folder for the pictures")?;
+    let tests =
+        format!("test --package rewheel-cli --features {FEATURE} --test browser screenshots::");
+    repository::run(repository.cargo(&tests).env("REWHEEL_SCREENSHOTS", &folder))?;
+    println!("the pictures are in {}", folder.display());
+    Ok(())
 }
 
 #[cfg(test)]

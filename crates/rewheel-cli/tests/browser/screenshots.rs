@@ -1,4 +1,4 @@
-//! Makes the pictures of the documentation from the demo; `cargo xtask screenshots` runs it.
+//! Takes pictures of the main pages of the demo. `cargo xtask screenshots` keeps them.
 
 use crate::browser::{Browser, Scripts, until};
 use base64::Engine as _;
@@ -9,8 +9,14 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// So many dead letters make an incident worth a picture.
+/// The folder in which the pictures are kept; without it they are only checked.
+const FOLDER: &str = "REWHEEL_SCREENSHOTS";
+
+/// So many dead letters make an incident worth keeping a picture of.
 const DEAD_LETTERS: usize = 12;
+
+/// A PNG file begins with this, the length and the name of its first part, and its width and height.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
 
 /// The ending of a picture's name, the theme, and the size of the window.
 const VIEWS: [(&str, &str, [u32; 2]); 3] =
@@ -52,13 +58,20 @@ impl Demo {
     }
 }
 
+/// Returns the width and the height of a PNG file.
+fn size(picture: &[u8]) -> Option<[u32; 2]> {
+    let number = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?));
+    let sides = picture.strip_prefix(PNG)?;
+    Some([number(sides)?, number(sides.get(4..)?)?])
+}
+
 #[tokio::test]
-#[ignore = "it writes files: cargo xtask screenshots"]
-async fn pictures() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
+async fn the_main_pages_of_the_demo_have_pictures() {
+    let folder = std::env::var_os(FOLDER);
+    let dead_letters = if folder.is_some() { DEAD_LETTERS } else { 1 };
     let demo = Demo::start().await;
     let dead = "/v1/jobs?limit=100&state=dead&kind=demo-broken";
-    until("jobs die", async || demo.items(dead).await.len() >= DEAD_LETTERS).await;
+    until("jobs die", async || demo.items(dead).await.len() >= dead_letters).await;
     let job = demo.items(dead).await.swap_remove(0);
     let incidents = demo.items("/v1/incidents").await;
     let incident = incidents.iter().find(|incident| incident["kind"] == "demo-broken").unwrap();
@@ -81,7 +94,11 @@ async fn pictures() {
             browser.open(path).await;
             browser.until("document.querySelector('#live[data-state=live]')").await;
             let picture = BASE64_STANDARD.decode(browser.picture().await).unwrap();
-            std::fs::write(folder.join(format!("dashboard-{name}{ending}.png")), picture).unwrap();
+            assert_eq!(size(&picture), Some([width, height]), "{path}");
+            if let Some(folder) = &folder {
+                let file = Path::new(folder).join(format!("dashboard-{name}{ending}.png"));
+                std::fs::write(file, picture).unwrap();
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ use std::time::Duration;
 /// sweep continues with the others.
 const ASIDE_ROUNDS_MAX: usize = 100;
 
-/// What earlier transactions of a batch have committed stays: the caller repeats the whole, and is told what was written before.
+/// A failed transaction does not undo the earlier transactions of its batch. The caller repeats the whole batch; the store then answers for the parts that it has written as it did before.
 fn after_part<T>(part: StoreResult<Vec<T>>, before: &[T]) -> StoreResult<Vec<T>> {
     match part {
         Err(StoreError::Unavailable(why) | StoreError::Full(why)) if !before.is_empty() => {

@@ -67,7 +67,7 @@ impl RedisStore {
     }
 }
 
-/// What an earlier part wrote stays: the caller repeats the whole, and is told what was written before.
+/// A failed part does not undo the earlier parts of its batch. The caller repeats the whole batch; the store then answers for the parts that it has written as it did before.
 pub(super) fn after_part<T>(answer: StoreResult<Reply>, before: &[T]) -> StoreResult<Reply> {
     match answer {
         Err(StoreError::Unavailable(why) | StoreError::Full(why)) if !before.is_empty() => {

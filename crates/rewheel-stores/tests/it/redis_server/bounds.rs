@@ -288,6 +288,6 @@ async fn a_search_by_key_reads_the_scopes_a_part_at_a_time() {
     assert_eq!(count(both).await, 1);
     assert_eq!(calls(&server, "hscan"), before_exact, "it is one field");
     assert_eq!(calls(&server, "hkeys"), before);
-    let other = Filter { tenant: Tenant::parse("nobody").ok(), ..Filter::default() };
+    let other = Filter { tenant: Tenant::parse("unknown").ok(), ..Filter::default() };
     assert_eq!(count(other).await, 0);
 }

@@ -72,7 +72,7 @@ async fn wrong_credentials_end_it_at_once() {
         let client = client.clone();
         blocking(move || {
             let mut connection = client.get_connection()?;
-            redis::cmd("AUTH").arg("nobody").arg("wrong").query::<()>(&mut connection)
+            redis::cmd("AUTH").arg("stranger").arg("wrong").query::<()>(&mut connection)
         })
     };
     let policy = Retry::fixed(millis(1)).attempts_max(9);
